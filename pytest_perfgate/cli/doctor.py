@@ -354,13 +354,13 @@ def leftovers(project: Project) -> Iterator[Remark]:
         yield Remark(name="leftovers", level=Level.NOTE, what="git does not ignore .perfgate/", fix=IGNORING)
 
 
-def arms(project: Project) -> Iterator[Remark]:
-    """Yield what a killed run of two arms left behind."""
+def builds(project: Project) -> Iterator[Remark]:
+    """Yield what a killed run of two builds left behind."""
     from pytest_perfgate.wiring import stores
 
     for leftover in stores.leftovers(project.root, project.config) if project.repository.present() else ():
         name = project.shown(Path(leftover.path)) if "/" in leftover.path else f"process {leftover.path}"
-        yield Remark(name="arms", level=Level.NOTE, what=f"{name} is {leftover.what}", fix=leftover.fix)
+        yield Remark(name="builds", level=Level.NOTE, what=f"{name} is {leftover.what}", fix=leftover.fix)
 
 
 CHECKS: list[tuple[str, Check]] = [
@@ -376,7 +376,7 @@ CHECKS: list[tuple[str, Check]] = [
     ("record", record),
     ("history", history),
     ("leftovers", leftovers),
-    ("arms", arms),
+    ("builds", builds),
 ]
 
 _HOOK, _FOLDERS = b"def pytest_perfgate_", 2000

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.samples import (
 )
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
-from pytest_perfgate.core.render.words import IN_TURNS, OWN_TEST, plural, quantity, signed
+from pytest_perfgate.core.render.words import BUILDS, IN_TURNS, OWN_TEST, plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
 from pytest_perfgate.model.plan import LEAST, CaseKey, Choice, Decision, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -114,10 +114,10 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.bare and not paired.edited:
         same = "base and head are the same, except for programs that it starts"
         apart = "the difference comes from a program that it starts, a file that it reads, or the machine"
-        yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else same}"
+        yield BUILDS, f"{BARE}: {apart if paired.decision is Decision.SLOWER else same}"
     yield from _shared(paired) if paired.revision else ()
     if paired.own_file:
-        yield "arms", f"the base {paired.own_file}"
+        yield BUILDS, f"the base {paired.own_file}"
     if paired.own_test:
         yield (
             OWN_TEST,
@@ -127,7 +127,7 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def _shared(paired: Paired) -> tuple[tuple[str, str], ...]:
-    return (("arms", indistinguishable(paired)),) if paired.shared else ()
+    return ((BUILDS, indistinguishable(paired)),) if paired.shared else ()
 
 
 TUNING = "tuning "

@@ -141,8 +141,8 @@ class FigureLevel:
 TIMES = FigureLevel()
 
 
-OWN_TEST = "test"
-"""The evidence that the base ran another version of the test."""
+OWN_TEST, BUILDS = "test", "builds"
+"""The evidence that the base ran another version of the test, and what else both builds share."""
 
 
 def figure_note(verdict: Verdict) -> str:
@@ -150,7 +150,7 @@ def figure_note(verdict: Verdict) -> str:
     if any(name == OWN_TEST for name, _ in verdict.evidence):
         return " (test or fixture differs in the base)"
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
-        return f" (not compared: same {'package' if any(name == 'arms' for name, _ in verdict.evidence) else 'code'})"
+        return f" (not compared: same {'package' if any(name == BUILDS for name, _ in verdict.evidence) else 'code'})"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
         return f" ({value_text(verdict.metric, limit=verdict.limit)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""

@@ -189,7 +189,7 @@ def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
     assert "; a.json, b.json, c.json changed since" in three
     assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
     named = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
-    assert ("arms", "tuning.txt changed since a1b2c3d, and both builds read the head's version") in named
+    assert ("builds", "tuning.txt changed since a1b2c3d, and both builds read the head's version") in named
 
 
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
@@ -206,14 +206,14 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     verdict = paired_verdict(1.1e6, bare)
     assert verdict.outcome is Outcome.PASSED
     assert verdict.evidence == (
-        ("arms", "it loads nothing of the package: base and head are the same, except for programs that it starts"),
+        ("builds", "it loads nothing of the package: base and head are the same, except for programs that it starts"),
     )
     slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
     assert slow.evidence == (
         ("then", "1 ms  a1b2c3d, the base"),
         (
-            "arms",
+            "builds",
             "it loads nothing of the package: the difference comes from a program that it starts, a file that it reads, or the machine",
         ),
     ), "two arms that differ are not the same"

@@ -97,7 +97,7 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
 def test_without_an_accepted_time_files_that_both_builds_share_are_named(paired: Paired, note: str) -> None:
     """Base and head read one helper, so that they do not show what an edit of it costs."""
     verdict = beside(1e6, replace(paired, shared=("tests/helpers.py",)), baseline=None)
-    (text,) = (text for name, text in verdict.evidence if name == "arms")
+    (text,) = (text for name, text in verdict.evidence if name == "builds")
     assert text == "tests/helpers.py changed since a1b2c3d, and both builds read the head's version"
     assert "same code" not in verdict.sentence
     assert (verdict.outcome, figure_note(verdict)) == (Outcome.PASSED, note)
