@@ -30,7 +30,7 @@ def test_every_command_of_the_overview_is_there(name: str) -> None:
 @pytest.mark.parametrize("page", ["accepting.md", "limits.md", "other-tools.md"])
 def test_every_benchmark_tool_stands_on_the_pages_that_list_them(page: str) -> None:
     words = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
-    assert [title for title in BENCHMARK_TOOLS.values() if title not in words] == []
+    assert [title for title in BENCHMARK_TOOLS.values() if title not in words] == [], f"name it on docs/{page}"
 
 
 def test_the_help_of_import_names_every_benchmark_tool() -> None:
