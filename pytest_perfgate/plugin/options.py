@@ -163,7 +163,10 @@ def refuse_unknown(words: Sequence[str]) -> None:
 
 
 _SERVERS = ("JENKINS_", "TF_BUILD", "TEAMCITY_", "CODEBUILD_")
-_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_", *_SERVERS)
+_SPEAKS = (
+    *("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SEMAPHORE_", "SYSTEM_", "TRAVIS_"),
+    *_SERVERS,
+)
 """Prefixes of variables that affect judging; one that was set later is not from CI."""
 
 

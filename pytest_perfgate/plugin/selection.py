@@ -135,7 +135,7 @@ def is_filtered(config: pytest.Config) -> bool:
     """Return whether the command line left tests out, so that the run is not of the whole suite."""
     option = config.option
     selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
-    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
+    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise", "testmon")]
     return any(selected) or any(again) or bool(deselected(config)) or bool(_narrowing_arguments(config))
 
 

@@ -44,6 +44,7 @@ def filters(tmp_path: Path, args: list[str] | None = None, **options: object) ->
         {"lf": True},
         {"last_failed": True},
         {"stepwise": True},
+        {"testmon": True},
         {"args": ["tests/test_a.py"]},
         {"args": ["tests/test_a.py::test_b"]},
         {"args": ["tests"]},
@@ -85,7 +86,8 @@ def test_what_a_plugin_deselects_filters(tmp_path: Path) -> None:
     gated: Any = SimpleNamespace(nodeid="t.py::a", get_closest_marker=lambda name: None, fixturenames=["perfgate"])
     other: Any = SimpleNamespace(nodeid="t.py::b", get_closest_marker=lambda name: None, fixturenames=[])
     gated.config = other.config = session
-    pytest_deselected([other])
+    nameless: Any = SimpleNamespace(config=session)  # as pytest-testmon hands over
+    pytest_deselected([other, nameless])
     assert not is_filtered(session)
     pytest_deselected([gated, other])
     assert is_filtered(session)

@@ -27,6 +27,7 @@ _VERSION_S, _KILLED, _PROJECT, _SHOWN = 30.0, 137, {"pyproject.toml", "setup.py"
 _STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
 
 _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
+_COMPILERS, _MODELS = ("nvcc", "hipcc", "rustc"), ("model name", "flags", "CPU part", "Features", "Model:")
 
 
 @value
@@ -118,16 +119,15 @@ def installed_modules(packages: Path) -> tuple[str, ...]:
     return tuple(sorted({entry.name.split(".", 1)[0] for entry in packages.iterdir() if _is_module(entry)}))
 
 
-def toolchain() -> str:
-    """Return everything apart from its source that a compiled extension depends on."""
-    parts = [
-        f"{name}={text}" for name, text in sorted(os.environ.items()) if name in _FLAGS or name.startswith(_STEERED)
-    ]
-    for name in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
-        compiler = shutil.which(shlex.split(name)[0] if name.strip() else "cc")
-        if compiler:
-            parts.append((answer([compiler, "--version"], _VERSION_S) or "").partition("\n")[0])
-    return "\n".join(parts)
+def toolchain(machine: Path = Path("/proc")) -> str:
+    """Return everything apart from its source that an extension depends on; ``-march=native`` is one processor's."""
+    flags = (f"{name}={text}" for name, text in os.environ.items() if name in _FLAGS or name.startswith(_STEERED))
+    names = (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++"), *_COMPILERS)
+    paths = (shutil.which(shlex.split(name)[0] if name.strip() else "cc") for name in names)
+    versions = (answer([path, "--version"], _VERSION_S) or "" for path in paths if path)
+    files = (machine / "cpuinfo", *sorted(machine.glob("driver/nvidia/gpus/*/information")))
+    lines = (line for file in files if file.is_file() for line in file.read_text(errors="replace").splitlines())
+    return "\n".join([*sorted(flags), *versions, *sorted({line for line in lines if line.startswith(_MODELS)})])
 
 
 def _is_module(entry: Path) -> bool:

@@ -201,12 +201,12 @@ USUAL = ("main", "master", "trunk", "develop")
 _TARGETS = (
     "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET", "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
     "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH", "CI_COMMIT_TARGET_BRANCH",
-    "CIRRUS_BASE_BRANCH", "CODEBUILD_WEBHOOK_BASE_REF", "DRONE_TARGET_BRANCH",
+    "CIRRUS_BASE_BRANCH", "CODEBUILD_WEBHOOK_BASE_REF", "DRONE_TARGET_BRANCH", "SEMAPHORE_GIT_BRANCH", "TRAVIS_BRANCH",
 )  # fmt: skip
-
-_STARTS = {"CODEBUILD_WEBHOOK_BASE_REF": "CODEBUILD_WEBHOOK_EVENT", "DRONE_TARGET_BRANCH": "DRONE_BUILD_EVENT"}
-"""Targets that CI names for a push or a merge too, with the variable that tells these from requests."""
-_REQUESTS = ("pull_request", "PULL_REQUEST_CREATED", "PULL_REQUEST_UPDATED", "PULL_REQUEST_REOPENED")
+_STARTS = {"CODEBUILD_WEBHOOK_BASE_REF": "CODEBUILD_WEBHOOK_EVENT", "DRONE_TARGET_BRANCH": "DRONE_BUILD_EVENT",
+           "SEMAPHORE_GIT_BRANCH": "SEMAPHORE_GIT_REF_TYPE", "TRAVIS_BRANCH": "TRAVIS_EVENT_TYPE"}  # fmt: skip
+"""Variables that name a target in a request only, with the variable that tells requests from pushes and merges."""
+_REQUESTS = ("pull_request", "pull-request", *(f"PULL_REQUEST_{word}" for word in ("CREATED", "UPDATED", "REOPENED")))
 
 _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
 """For a merged result the tip it was merged into; else where the change left the target, also from a fork."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms import build
-from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package
+from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package, toolchain
 from pytest_perfgate.adapters.arms.store import ArmStore
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import commit, git
@@ -200,6 +201,33 @@ def test_of_modules_alone_it_would_install_only_that_folder(tmp_path: Path) -> N
     (tmp_path / "setup.py").write_text("setup()")
     (tmp_path / "fast.py").write_text("")
     assert taken_for_package(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'
+
+
+def test_a_build_for_another_processor_card_or_compiler_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines may share a folder: under -march=native a base from one and a head from another differ by that."""
+    card, nvcc = tmp_path / "driver/nvidia/gpus/0000:01:00.0/information", tmp_path / "bin/nvcc"
+    for file in (card, nvcc):
+        file.parent.mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{nvcc.parent}:{os.environ['PATH']}")
+    keys = []
+    for model, flags, name, version in (
+        ("A", "avx2", "H100", "12.8"),
+        ("A", "avx2 avx512f", "H100", "12.8"),
+        ("B", "avx2", "H100", "12.8"),
+        ("A", "avx2", "H200", "12.8"),
+        ("A", "avx2", "H100", "12.9"),
+    ):
+        for mhz in (1000, 2000):
+            text = f"processor\t: 0\nmodel name\t: {model}\ncpu MHz\t\t: {mhz}\nflags\t\t: {flags}\n"
+            (tmp_path / "cpuinfo").write_text(text, encoding="utf-8")
+            card.write_text(f"Model: \t\t {name}\nIRQ:   \t\t {mhz}\n", encoding="utf-8")
+            nvcc.write_text(f"#!/bin/sh\necho nvcc\necho Copyright\necho release {version}\n", encoding="utf-8")
+            nvcc.chmod(0o755)
+            keys.append(toolchain(tmp_path))
+    assert [keys[::2], len({*keys})] == [keys[1::2], 5]
+    assert toolchain(tmp_path / "missing")
 
 
 def test_an_environment_without_pip_builds_with_uv(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

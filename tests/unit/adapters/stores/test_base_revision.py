@@ -54,6 +54,8 @@ def test_the_merge_base_with_the_branch_that_is_named() -> None:
     [
         ("DRONE_TARGET_BRANCH", "DRONE_BUILD_EVENT", "pull_request", "push"),
         ("CODEBUILD_WEBHOOK_BASE_REF", "CODEBUILD_WEBHOOK_EVENT", "PULL_REQUEST_UPDATED", "PULL_REQUEST_MERGED"),
+        ("SEMAPHORE_GIT_BRANCH", "SEMAPHORE_GIT_REF_TYPE", "pull-request", "branch"),
+        ("TRAVIS_BRANCH", "TRAVIS_EVENT_TYPE", "pull_request", "push"),
         ("CI_COMMIT_TARGET_BRANCH", "CI_PIPELINE_EVENT", "pull_request", ""),
         ("CIRRUS_BASE_BRANCH", "CIRRUS_PR", "12", ""),
     ],
