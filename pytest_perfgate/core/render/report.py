@@ -87,6 +87,7 @@ def headline(report: RunReport) -> str:
     if failed or not report.cases:
         return f"{failed} failed" if failed else "nothing measured"
     noted = sum(case.effect is Effect.WARN or case.worst is Outcome.ACCEPTED for case in report.cases)
+    noted += sum(note.effect is Effect.WARN for note in report.notes)
     return f"nothing failed, {noted} to look at" if noted else "all limits kept"
 
 
