@@ -154,7 +154,7 @@ CHANGES = (
     Check(
         kind="dependencies", against=merge_base, compare=changed_requirements,
         sentence=lambda change, _: f"declared dependencies changed since {change.commit}; base and head share "
-        "the packages installed now",
+        "the packages installed now, so only accepted times can show what they cost",
     ),
     Check(
         kind="settings", against=merge_base, compare=changed_settings,

@@ -274,7 +274,6 @@ class Measurement:
     limits: tuple[str, ...] = ()
     """Limits that the fixture's call added with ``limits=``."""
     references: tuple[Reference, ...] = ()
-    """The references that it was timed with."""
     params: tuple[tuple[str, str], ...] = ()
     """The parameters of its test, by name."""
 
@@ -367,8 +366,9 @@ class Baseline:
         return self.time / self.anchor - 1 if self.anchor else 0.0
 
     def explains(self, before: Baseline | None) -> bool:
-        """Return whether it has a new reason; one left from the acceptance before explains nothing new."""
-        return bool(self.why.strip()) and not (before and (self.why, self.when) == (before.why, before.when))
+        """Return whether it has a new reason; that of an earlier day, as in a revert, explains nothing new."""
+        old = before and ((self.why, self.when) == (before.why, before.when) or "" < self.when < before.when)
+        return not old and self.why.strip() != ""
 
 
 @value

@@ -229,7 +229,8 @@ def _with_kept_time(
     if _runs_out(before, signature):
         return Proposal(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before) and -before.detects <= shifted <= 0:
-        return Proposal(report=report, change=Change.LESS_NOISY, before=before, after=carried(line, before, signature))
+        own = signature if signature.named else replace(signature, why="")  # among many cases it is a reason for others
+        return Proposal(report=report, change=Change.LESS_NOISY, before=before, after=carried(line, before, own))
     if signature.anchor and before.anchor:
         after = renewed(before, replace(signature, expires=before.expires))
         return Proposal(report=report, change=Change.ANCHORED, before=before, after=after)

@@ -328,7 +328,7 @@ def _of_a_noisy_run(metric: Metric, allowed: Tolerance, visible: float, trial: J
     better = _agreeing(trial, allowed)
     if better is not None and better.detects < allowed.detects:
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
-        then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
+        then = f"this change accepts {now} from a run that detects more; it judges the next change"
     else:
         then, steps = _MAY_BE_OFF, _better_accepted(trial)
     text = f"{_too_noisy(allowed)}: {then}"

@@ -359,10 +359,10 @@ class CommentWords:
     def clean(self, report: RunReport) -> str:
         """Return one line if nothing in a run needs attention, else ""."""
         effects = {*(note.effect for note in report.notes), *(case.effect for case in report.cases)}
-        if effects - {Effect.PASS} or not report.complete or run_code(report, report.status) or not report.cases:
+        accepted = own_gate_lines(report.cases, ())
+        if effects != {Effect.PASS} or accepted or not report.complete or run_code(report, report.status):
             return ""
-        commit = f" at {report.environment.commit[:10]}" if report.environment.commit else ""
-        return f"perfgate: {plural(len(report.cases), 'case')}{commit}, nothing to look at."
+        return f"perfgate: {plural(len(report.cases), 'case')}, nothing to look at. {_place(report)}".rstrip()
 
 
 class Markup(NamedTuple):

@@ -86,8 +86,9 @@ def headline(report: RunReport) -> str:
     failed += sum(note.effect is Effect.FAIL for note in report.notes)
     if failed or not report.cases:
         return f"{failed} failed" if failed else "nothing measured"
-    doubtful = sum(case.effect is Effect.WARN for case in report.cases)
-    return f"nothing failed, {doubtful} to look at" if doubtful else "all limits kept"
+    noted = sum(case.effect is Effect.WARN or case.worst is Outcome.ACCEPTED for case in report.cases)
+    noted += sum(note.effect is Effect.WARN for note in report.notes)
+    return f"nothing failed, {noted} to look at" if noted else "all limits kept"
 
 
 def summary_line(report: RunReport) -> str:

@@ -272,11 +272,18 @@ def open_case() -> CaseReport:
     return replace(undecided, verdicts=(replace(verdict, effect=Effect.WARN),))
 
 
+def accepted_case() -> CaseReport:
+    """Slower, and the change accepts it: a reviewer must see that without opening the job."""
+    return case("test_slow", 1e6, 1e6, Outcome.ACCEPTED)
+
+
 NOT_CLEAN = (
     replace(CLEAN, complete=False),
     replace(CLEAN, status=1),
     replace(CLEAN, notes=(SuiteNote(kind="x", effect=Effect.WARN, text="y"),)),
     run(open_case()),
+    run(accepted_case()),
+    run(),
 )
 
 

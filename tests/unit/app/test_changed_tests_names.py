@@ -216,6 +216,15 @@ def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
     assert body_notes(TEXTS, replace(LINE, time=2e6))
 
 
+@pytest.mark.parametrize(
+    ("why", "when", "new"), [("a", "2026-05-03", True), ("b", "", True), ("a", "2026-05-01", False)]
+)
+def test_a_reason_of_an_earlier_day_is_not_new(why: str, when: str, new: bool) -> None:
+    """A revert brings it back with its line."""
+    before = replace(LINE, why="", when="2026-05-02")
+    assert replace(LINE, why=why, when=when).explains(before) is new
+
+
 def test_where_git_does_not_answer_for_bodies_that_is_said() -> None:
     (note,) = body_notes(None)
     assert "gated tests" in note.text

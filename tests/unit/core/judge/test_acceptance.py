@@ -254,12 +254,14 @@ def test_a_line_says_what_its_run_detects_until_one_detects_more() -> None:
     assert (again.change, again.after) == (Change.KEPT, None), "as noisy as before"
     little = decide(case("test_a", 1e6, spread=0.37), line, (), Signature())
     assert little.change is Change.KEPT, "hardly better"
-    better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
+    better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="a new dependency"))
     assert (better.change, better.after and better.after.detects) == (Change.LESS_NOISY, pytest.approx(0.2))
     judged = case("test_a", 1.001e6, spread=0.2)
     inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.detects),))
     assert decide(inherits, line, (), Signature()).change is Change.LESS_NOISY, "the line was blind, not this run"
-    sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
+    assert better.after
+    assert better.after.why == "first", "a reason given for all cases is not one for a better estimate of the same time"
+    sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter", named=True))
     assert sharp.change is Change.LESS_NOISY
     assert sharp.after is not None
     assert (sharp.after.time, sharp.after.detects, sharp.after.why) == (1.001e6, 0.0, "quieter")

@@ -145,11 +145,11 @@ def test_a_temporary_acceptance_ends_as_it_was_to(time: float, before: Baseline,
 
 def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_stays() -> None:
     why = replace(TODAY, why="quieter")
-    for time, before, change in (
-        (1e6, line_with_end(detects=0.4), Change.LESS_NOISY),
-        (0.9e6, line_with_end(), Change.FASTER),
+    for time, before, change, signature in (
+        (1e6, line_with_end(detects=0.4), Change.LESS_NOISY, replace(why, named=True)),
+        (0.9e6, line_with_end(), Change.FASTER, why),
     ):
-        decision = decided(time, before, why)
+        decision = decided(time, before, signature)
         assert decision.change is change
         assert decision_of(decision.after) == ("me", "2026-06-01", "quieter", END)
 

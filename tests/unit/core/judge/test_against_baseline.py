@@ -60,9 +60,7 @@ def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
     context = replace(CONTEXT, edited=accepted(1e6, detects=0.02))
     done = verdict(1e6, baseline=detects, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
-    assert done.sentence.endswith(
-        ": this change accepts 1 ms from a run that detects more; it judges once it is merged"
-    )
+    assert done.sentence.endswith(": this change accepts 1 ms from a run that detects more; it judges the next change")
     as_noisy = replace(CONTEXT, edited=accepted(1e6, detects=3.0))
     assert verdict(1e6, baseline=detects, context=as_noisy).next == same.next
     assert outcome_of(0.3e6, baseline=detects) is Outcome.UNDECIDED, "three times faster may have been so before"

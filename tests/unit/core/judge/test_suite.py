@@ -78,7 +78,10 @@ def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
     ]
     (note,) = notes(decided, NO_LINE)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]",)), "a slower one has a block that says it"
-    assert note.text.endswith('next: perfgate accept --from RECORD --new --reason "..."')
+    assert note.text.endswith(', decided by base and head; next: perfgate accept --from RECORD --new --reason "..."')
+    alike = [replace(report, verdicts=(replace(report.verdicts[0], metric=None),)) for report in decided]
+    (note,) = notes(alike, NO_LINE)
+    assert ", not compared: base and head have the same code; next: " in note.text
 
 
 def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None:

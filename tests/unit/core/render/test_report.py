@@ -98,6 +98,12 @@ def test_the_headline(cases: tuple, expected: str) -> None:
     assert headline(run(*cases)) == expected
 
 
+def test_the_headline_counts_what_a_person_should_read() -> None:
+    note = SuiteNote(kind="dependencies", effect=Effect.WARN, text="declared dependencies changed")
+    accepted = case("test_b", 1e6, outcome=Outcome.ACCEPTED)
+    assert headline(run(case("test_a", 1e6), accepted, notes=(note,))) == "nothing failed, 2 to look at"
+
+
 def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
     unmeasured = replace(SLOW.verdicts[0], outcome=Outcome.NOT_MEASURED, metric=None, visible=None, sentence="skipped")
     bare = CaseReport(key=SLOW.key, verdicts=(unmeasured,))
