@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, TypeVar, cast
 
 T = TypeVar("T")
 K = TypeVar("K")
+_ATOMS = {int, float, bool, type(None)}
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -133,21 +134,21 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__module__}.{type(value).__name__} is nothing that a record holds")
 
 
-def texts_in(thing: object) -> set[str]:
+def texts_in(thing: Any) -> set[str]:
     """Return every text in a value, at any depth; labels that a thousand figures share are read once."""
-    texts, things, read = set[str](), [thing], dict[int, object]()
+    texts, things, read = set[str](), list[Any]([[thing]]), set[int]()
     while things:
-        part = things.pop()
-        kind = part.__class__
-        if kind is str:
-            texts.add(part)  # type: ignore[arg-type]
-        elif (kind is tuple or kind is list) and id(part) not in read:
-            read[id(part)] = part  # held, so that nothing else gets its id
-            things.extend(part)  # type: ignore[arg-type]
-        elif kind is dict:
-            things.extend((*part, *part.values()))  # type: ignore[misc, attr-defined]
+        kind = (part := things.pop()).__class__
+        if kind is tuple or kind is list:
+            parts = part if id(part) not in read else ()
+            read.add(id(part))  # the thing holds each part, so that no two have one id
         else:
-            things.extend([getattr(part, name) for name in _names(kind)])  # type: ignore[arg-type]
+            parts = (*part, *part.values()) if kind is dict else [getattr(part, name) for name in _names(kind)]
+        for one in parts:
+            if one.__class__ is str:
+                texts.add(one)
+            elif one.__class__ not in _ATOMS:
+                things.append(one)
     return texts
 
 
@@ -200,8 +201,7 @@ TIME_UNITS: Mapping[str, float] = {
 }  # fmt: skip
 """Nanoseconds in each unit of time that a person or a tool may write."""
 
-TIME_UNIT = "|".join(TIME_UNITS)
-"""A unit of time, as part of a pattern."""
+TIME_UNIT = "|".join(TIME_UNITS)  # as part of a pattern
 
 _SPAN = regex(rf"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*({TIME_UNIT})?\s*")
 

@@ -38,7 +38,7 @@ def text_of(data: bytes) -> str:
 class PageLines:
     """The lines of a page from its header on, numbered as in the file."""
 
-    def __init__(self, lines: Sequence[str], mark: str, first: int, fault: Fault) -> None:
+    def __init__(self, lines: Iterable[str], mark: str, first: int, fault: Fault) -> None:
         self._lines, self._mark, self._first, self._fault = lines, mark, first, fault
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
@@ -65,14 +65,19 @@ def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
     return list(cells)
 
 
-def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
-    """Return a record by column; it must have as many cells as the header, or one of the other ``widths``."""
-    if list(cells) == list(header):
+def row_of(header: list[str], cells: list[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
+    """Return a record by column."""
+    return dict(zip(header, cells_of(header, cells, line, fault, widths)))
+
+
+def cells_of(header: list[str], cells: list[str], line: int, fault: Fault, widths: Collection[int] = ()) -> list[str]:
+    """Return the cells of a record: as many as the header has, or one of the other ``widths``."""
+    if cells == header:
         raise fault(f"the header is repeated in line {line}", "a file that was appended to itself counts twice")
     if len(cells) != len(header) and len(cells) not in widths:
         short = "it is cut short: " if len(cells) < len(header) else ""
         raise fault(f"{short}line {line} has {len(cells)} cells, and the header has {len(header)}", _SHIFTED)
-    return dict(zip(header, cells))
+    return cells
 
 
 def refuse_zeros(text: str, fault: Fault) -> None:
@@ -84,7 +89,7 @@ def refuse_zeros(text: str, fault: Fault) -> None:
         raise fault(f"line {line} holds {text.count(chr(0)):,} NUL bytes", why)
 
 
-def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, fault: Fault) -> None:
+def refuse_repeated(keys: Iterable[tuple[int, tuple[str, ...]]], what: str, fault: Fault) -> None:
     """Refuse two rows with the same (line, key), since the second would be counted too."""
     lines: dict[tuple[str, ...], int] = {}
     for line, key in keys:

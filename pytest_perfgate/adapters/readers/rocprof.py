@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.adapters.readers.fields import (
     PageLines,
     Row,
+    cells_of,
     header_of,
     refuse_repeated,
     refuse_zeros,
-    row_of,
     text_of,
 )
-from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, number_of
+from pytest_perfgate.adapters.readers.rocprof_forms import IDENTITY, form_of, number_of
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ _SAME = {"*_kernel_stats.csv": FILES, "results.stats.csv": ("results.csv",), "pm
 def read_rocprof(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
     """Return every dispatch of these files and folders, with its passes and traces joined."""
     files = [file for path in paths for file in _files(Path(path))]
-    launches = joined([tuple(_read(file)) for file in files])
-    return tuple(replace(facts, index=number) for number, facts in enumerate(launches))
+    launches = joined([_read(file) for file in files])
+    return tuple(
+        facts if facts.index == number else replace(facts, index=number) for number, facts in enumerate(launches)
+    )
 
 
 def _files(path: Path) -> list[Path]:
@@ -85,24 +87,27 @@ def _is_of_rocprof(file: Path) -> bool:
     """Return whether a file is of rocprof by its columns, since other tools write a ``results.csv`` too."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
         try:
-            form_of([row for row, _ in zip(csv.DictReader(stream), range(1))], file)
+            form_of(next(csv.DictReader(stream), {}), file)
         except (PerfgateError, csv.Error):
             return False
     return True
 
 
-def _read(path: Path) -> Iterator[KernelFacts]:
-    rows = _rows(path)
-    form = form_of([row for _, row in rows], path)
-    fault = partial(_fault, path)
-    for line, row in rows:
-        wrong = _wrong_in(row)
-        if wrong:
+def _read(path: Path) -> list[KernelFacts]:
+    header, records = _records(path)
+    form = form_of(header if records else (), path)
+    fault, keys, identity = partial(_fault, path), [], IDENTITY.get(form, ())
+    for line, cells in records:
+        row = dict(zip(header, cells))
+        if wrong := _wrong_in(row):
             raise fault(f"line {line}: {wrong}", "a cell under the wrong column, or a file that is damaged")
-    refuse_repeated([(line, key) for line, row in rows if (key := identity_of(row, form))], "dispatch", fault)
-    machine = _machine(path)
-    for facts in form([row for _, row in rows], path):
-        yield replace(facts, arch=machine.get("gpu_arch") or "gfx", device=machine.get("gpu_model") or "")
+        if key := _identity(row, identity):
+            keys.append((line, key))
+    refuse_repeated(keys, "dispatch", fault)
+    # Rows are made twice, since a million of them at a time would fill the memory.
+    every, machine = form((dict(zip(header, cells)) for _, cells in records), path), _machine(path)
+    arch, device = machine.get("gpu_arch") or "gfx", machine.get("gpu_model") or ""
+    return [replace(facts, arch=arch, device=device) for facts in every] if machine else list(every)
 
 
 def _wrong_in(row: Row) -> str:
@@ -116,8 +121,18 @@ def _wrong_in(row: Row) -> str:
     for name in _LENGTHS:
         if (number_of(row.get(name)) or 0.0) > _YEAR:
             return f"{name} is {row[name]} ns, over a year"
-    negative = next((name for name in row if name not in _SIGNED and (number_of(row[name]) or 0.0) < 0), "")
-    return f"{negative} is {row[negative]}, and it is at least 0" if negative else ""
+    for name, cell in row.items():
+        if "-" in cell and name not in _SIGNED and (number_of(cell) or 0.0) < 0:
+            return f"{name} is {cell}, and it is at least 0"
+    return ""
+
+
+def _identity(row: Row, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the values that identify a row in its file; empty if it has none, such as a row for each counter."""
+    if names and row.get(names[0]):
+        return tuple([row[name] for name in names if name in row])
+    timed = names and any(row.get(begin, "0").strip("0") for begin in ("Start_Timestamp", "BeginNs"))
+    return tuple(row.values()) if timed else ()
 
 
 _LENGTHS = ("DurationNs", "TotalDurationNs", "AverageNs", "MaxNs", "Mean(ns)")
@@ -129,22 +144,25 @@ _SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
 _SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))  # -1: none
 
 
-def _rows(path: Path) -> list[tuple[int, Row]]:
-    """Return (line, row) of a file; none if it has only a header."""
+def _records(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header of a file, and (line, cells) of its rows."""
     fault = partial(_fault, path)
     text = text_of(path.read_bytes())
     refuse_zeros(text, fault)
-    records = PageLines(list(io.StringIO(text)), ",", 1, fault).records()
+    records = PageLines((line[0] for line in _LINE.finditer(text)), ",", 1, fault).records()
     first = next(records, None)
     if first is None:
-        return []
+        return [], []
     header = header_of(first[1], first[0], fault)
-    rows = [(line, row_of(header, [*map(intern, cells)], line, fault)) for line, cells in records]
+    rows = [(line, cells_of(header, [*map(intern, cells)], line, fault)) for line, cells in records]
     if not text.endswith("\n"):
         raise fault(
             "its last line has no line break", "rocprof writes one; a number that is cut reads as a smaller one"
         )
-    return rows
+    return header, rows
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # a StringIO holds a copy of four bytes a character
 
 
 def _fault(path: Path, what: str, why: str) -> PerfgateError:
@@ -169,6 +187,8 @@ def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
     """Return dispatches with the counters of all their passes, and the times of a trace."""
     every = [facts for one in files for facts in one]
     counted = [facts for facts in every if facts.counters]
+    if not counted:
+        return tuple(every)
     traced = [facts for facts in every if not facts.counters]
     times = {key: facts for facts in traced for key in _trace_keys(facts)}
     used: set[int] = set()
@@ -179,10 +199,11 @@ def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
 def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
     """Return one entry for each dispatch, in the order of first occurrence."""
     ordinals = _ordinals(counted)
-    by_file = not any(map(_number, counted)) and not _disjoint(counted)
+    by_file = not any(_number(facts.source) for facts in counted) and not _disjoint(counted)
     by_key: dict[Key, KernelFacts] = {}
-    for facts in sorted(counted, key=_number):
-        root, process = _root(facts), ordinals[_number(facts), _root(facts), facts.notes.get("process", "")]
+    for facts in sorted(counted, key=lambda facts: _number(facts.source)):
+        root = _root(facts.source)
+        process = ordinals[_number(facts.source), root, facts.notes.get("process", "")]
         key = (root, str(process), *_dispatch(facts), *((facts.source,) if by_file else ()))
         by_key[key] = _merge(by_key[key], facts) if key in by_key else facts
     return list(by_key.values())
@@ -202,7 +223,7 @@ def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]
     """Return the ordinal of each process in its pass; passes run the program again with other process ids."""
     agents: dict[tuple[int, str], set[str]] = {}
     for facts in counted:
-        agents.setdefault((_number(facts), _root(facts)), set()).add(facts.notes.get("process", ""))
+        agents.setdefault((_number(facts.source), _root(facts.source)), set()).add(facts.notes.get("process", ""))
     for root in {root for _, root in agents}:
         counts = {number: len(names) for (number, home), names in agents.items() if home == root and number}
         if len(set(counts.values())) > 1:
@@ -215,15 +236,17 @@ def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]
     }
 
 
-def _number(facts: KernelFacts) -> int:
+@cache
+def _number(source: str) -> int:
     """Return the number of the pass; zero if the folders have none."""
-    matches = [_PASS.fullmatch(part) for part in Path(facts.source).parts]
+    matches = [_PASS.fullmatch(part) for part in Path(source).parts]
     return next((int(one[1]) for one in reversed(matches) if one), 0)
 
 
-def _root(facts: KernelFacts) -> str:
+@cache
+def _root(source: str) -> str:
     """Return the folder that holds the passes; "" if there are none."""
-    parts = Path(facts.source).parts
+    parts = Path(source).parts
     at = next((n for n in range(len(parts) - 1, -1, -1) if _PASS.fullmatch(parts[n])), 0)
     return str(Path(*parts[:at])) if at else ""
 
@@ -259,4 +282,4 @@ def _with_time(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]
 def _may_be(facts: KernelFacts, other: KernelFacts) -> bool:
     """Return whether both may be of one process, or of different passes."""
     ours, theirs = facts.notes.get("process", ""), other.notes.get("process", "")
-    return not ours or not theirs or ours == theirs or _number(facts) != _number(other)
+    return not ours or not theirs or ours == theirs or _number(facts.source) != _number(other.source)

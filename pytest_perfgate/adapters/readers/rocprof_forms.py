@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter as TotalOf
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,15 @@ from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resourc
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.readers.fields import Row
 
-    Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
+    Form = Callable[[Iterable[Row], Path], Iterator[KernelFacts]]
 
 
-def form_of(rows: Sequence[Row], path: Path) -> Form:
+def form_of(header: Iterable[str], path: Path) -> Form:
     """Return the reader of these columns; the error names missing ones."""
-    columns = set(rows[0]) if rows else set()
+    columns = set(header)
     form = next((parse for needed, parse in FORMS if needed <= columns), None)
     if form is None:
-        raise PerfgateError("rocprof-csv", _missing(columns) if rows else "the file has no rows", place=str(path))
+        raise PerfgateError("rocprof-csv", _missing(columns) if columns else "the file has no rows", place=str(path))
     return form
 
 
@@ -36,87 +36,80 @@ def _missing(columns: set[str]) -> str:
     return f"it has no column {', '.join(sorted(nearest - columns))}"
 
 
-def identity_of(row: Row, form: Form) -> tuple[str, ...]:
-    """Return the values that identify a row in its file; empty if it has none, such as a row for each counter."""
-    names = IDENTITY.get(form, ())
-    if any(row.get(name) for name in names[:1]):
-        return tuple(row[name] for name in names if name in row)
-    timed = names and any(row.get(begin, "0").strip("0") for begin in ("Start_Timestamp", "BeginNs"))
-    return tuple(row.values()) if timed else ()
-
-
-def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _trace(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield dispatches of rocprofv3's kernel trace, with times and shapes."""
-    for row in rows:
+    named = (*_PROCESS.findall(path.name), "")[0]
+    for number, row in enumerate(rows):
+        process = row.get("Guid") or row.get("Process_Id") or named
         yield KernelFacts(
             name=row["Kernel_Name"],
-            arch="",
+            arch=_AMD,
             source=str(path),
-            launch=_launch(*(_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))),
+            index=number,
+            launch=_launch(*[tuple([row.get(axis) for axis in axes]) for axes in _AXES]),
             resources=_resources(row),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
-            notes={"dispatch": row.get("Dispatch_Id", ""), "process": _process(path, row), "agent": _text(row, _AGENT)},
+            notes={"dispatch": row.get("Dispatch_Id", ""), "process": process, "agent": _text(row, _AGENT)},
         )
 
 
-def _process(path: Path, row: Row) -> str:
-    """Return the process of a dispatch: from a column, a database id, or the name that rocprofv3 gives a file."""
-    beside = re.match(r"(\d+)_(?:kernel_trace|counter_collection)", path.name)
-    return row.get("Guid") or row.get("Process_Id") or (beside[1] if beside else "")
+_AMD = "gfx"  # no table but that of rocprof-compute's machine names the architecture
+_AXES = tuple([f"{stem}_{axis}" for axis in "XYZ"] for stem in ("Workgroup_Size", "Grid_Size"))
+
+_PROCESS = re.compile(r"^(\d+)_(?:kernel_trace|counter_collection)")  # in the name that rocprofv3 gives a file
 
 
-def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _counters(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield dispatches of rocprofv3 and rocprof-compute by counters: one line each, summed within a dispatch."""
     dispatches = _by_dispatch(rows, path)
     _refuse_uneven(dispatches, path)
-    for (dispatch, *_), lines in dispatches.items():
+    for number, ((dispatch, name, process, agent), (first, lines)) in enumerate(dispatches.items()):
         values: dict[str, float] = {}
-        for line in lines:
-            number = number_of(line.get("Counter_Value"))
-            if number is not None:
-                values[line["Counter_Name"]] = values.get(line["Counter_Name"], 0.0) + number
-        first = lines[0]
-        size = int(number_of(first.get("Workgroup_Size")) or 0)
+        for counter, cell in lines:
+            if (count := number_of(cell)) is not None:
+                values[counter] = values.get(counter, 0.0) + count
         yield KernelFacts(
-            name=first["Kernel_Name"],
-            arch="",
+            name=name,
+            arch=_AMD,
             source=str(path),
-            launch=_launch((size, 1, 1), (int(number_of(first.get("Grid_Size")) or 0), 1, 1)),
+            index=number,
+            launch=_launch((first.get("Workgroup_Size"), "1", "1"), (first.get("Grid_Size"), "1", "1")),
             resources=_resources(first),
-            counters={name: Counter(name=name, value=number) for name, number in values.items()},
+            counters={name: Counter(name=name, value=count) for name, count in values.items()},
             duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
-            notes={"dispatch": dispatch, "process": _process(path, first), "agent": _text(first, _AGENT)},
+            notes={"dispatch": dispatch, "process": process, "agent": agent},
         )
 
 
-def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
-    """Return the rows of each dispatch; refuse a counter that is repeated after other dispatches."""
-    dispatches: dict[Dispatch, list[Row]] = {}
-    before: dict[Dispatch, set[str]] = {}
-    last: Dispatch | None = None
+def _by_dispatch(rows: Iterable[Row], path: Path) -> dict[Dispatch, tuple[Row, list[tuple[str, str]]]]:
+    """Return the first row and the counters of each dispatch; refuse one that is repeated after other dispatches."""
+    dispatches: dict[Dispatch, tuple[Row, list[tuple[str, str]]]] = {}
+    before: set[str] = set()
+    last, named = None, (*_PROCESS.findall(path.name), "")[0]
     for row in rows:
-        which = (_text(row, _DISPATCH), row["Kernel_Name"], _process(path, row), _text(row, _AGENT))
+        process = row.get("Guid") or row.get("Process_Id") or named
+        which = _text(row, _DISPATCH), row["Kernel_Name"], process, _text(row, _AGENT)
+        _, lines = dispatches.setdefault(which, (row, []))
         if which != last:
-            before[which] = {line["Counter_Name"] for line in dispatches.get(which, ())}
-        if row["Counter_Name"] in before[which]:
+            last, before = which, {counter for counter, _ in lines}
+        if row["Counter_Name"] in before:
             what = f"{row['Counter_Name']} of dispatch {which[0]} appears again after other dispatches"
             raise PerfgateError("rocprof-csv", what, why=_TWICE, place=str(path))
-        dispatches.setdefault(which, []).append(row)
-        last = which
+        lines.append((row["Counter_Name"], row["Counter_Value"]))
     return dispatches
 
 
 _TWICE = "a repeated row counts twice"
 Dispatch = tuple[str, str, str, str]  # its number, kernel, process and agent
 
-_DISPATCH, _AGENT = "Dispatch_Id Dispatch_ID", "Agent_Id GPU_ID"
+_DISPATCH, _AGENT = ("Dispatch_Id", "Dispatch_ID"), ("Agent_Id", "GPU_ID")
 
 
-def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> None:
+def _refuse_uneven(dispatches: Mapping[Dispatch, tuple[Row, Sequence[tuple[str, str]]]], path: Path) -> None:
     """Refuse counters whose instances are not equally many in each dispatch of an agent, as after a repeated row."""
     times: dict[tuple[str, str], dict[int, str]] = {}
-    for (dispatch, _, _, agent), lines in dispatches.items():
-        for name, count in TotalOf(line["Counter_Name"] for line in lines).items():
+    for (dispatch, _, _, agent), (_, lines) in dispatches.items():
+        for name, count in TotalOf(counter for counter, _ in lines).items():
             times.setdefault((agent, name), {}).setdefault(count, dispatch)
     for (_, name), counts in times.items():
         if len(counts) > 1:
@@ -124,14 +117,15 @@ def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> 
             raise PerfgateError("rocprof-csv", f"{name} stands {text}", why=_TWICE, place=str(path))
 
 
-def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _results(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield dispatches of the first rocprof: one line each, with counters in columns."""
-    for row in rows:
+    for number, row in enumerate(rows):
         yield KernelFacts(
             name=_bare(row["KernelName"]),
-            arch="",
+            arch=_AMD,
             source=str(path),
-            launch=_launch((int(number_of(row.get("wgr")) or 0), 1, 1), (int(number_of(row.get("grd")) or 0), 1, 1)),
+            index=number,
+            launch=_launch((row["wgr"], "1", "1"), (row["grd"], "1", "1")),
             resources=_resources(row),
             counters=_columns(row),
             duration=_between(row.get("BeginNs"), row.get("EndNs")) or number_of(row.get("DurationNs")),
@@ -139,15 +133,16 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _compute(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield dispatches of rocprof-compute with merged passes, and of rocprofv2: one line each."""
-    for row in rows:
-        size, items = (int(_first(row, names) or 0) for names in ("Workgroup_Size WGR", "Grid_Size GRD"))
+    for number, row in enumerate(rows):
+        size, items = _text(row, ("Workgroup_Size", "WGR")), _text(row, ("Grid_Size", "GRD"))
         yield KernelFacts(
             name=_bare(row["Kernel_Name"]),
-            arch="",
+            arch=_AMD,
             source=str(path),
-            launch=_launch((size, 1, 1), (items, 1, 1)),
+            index=number,
+            launch=_launch((size, "1", "1"), (items, "1", "1")),
             resources=_resources(row),
             counters=_columns(row),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
@@ -164,7 +159,7 @@ _API = re.compile(
 _CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
 
 
-def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _statistics(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield kernels of rocprof --stats, the first and the third: one line for all dispatches of each."""
     kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
     if not kernels:
@@ -175,7 +170,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         yield _means(row["Name"], row.get("AverageNs"), {name: number_of(row.get(name)) for name in _CALLS}, path)
 
 
-def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _top_kernels(rows: Iterable[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield the longest kernels of rocprof-compute: one line for all dispatches of each."""
     for row in rows:
         yield _means(row["Kernel_Name"], row["Mean(ns)"], {"Calls": number_of(row["Count"])}, path)
@@ -186,7 +181,7 @@ def _means(name: str, mean: str | None, numbers: Mapping[str, float | None], pat
     divided = total / calls if total and calls else None
     return KernelFacts(
         name=_bare(name),
-        arch="",
+        arch=_AMD,
         source=str(path),
         counters={name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None},
         duration=(divided if mean is None else number_of(mean)) or None,
@@ -194,6 +189,7 @@ def _means(name: str, mean: str | None, numbers: Mapping[str, float | None], pat
     )
 
 
+@lru_cache(1 << 12)
 def _bare(name: str) -> str:
     """Return a kernel's name without the mark of its descriptor."""
     return re.sub(r"( \(\.kd\)| \[clone \.kd\]|\.kd)+$", "", name)
@@ -236,49 +232,53 @@ IDENTITY: dict[Form, tuple[str, ...]] = {
 
 
 def _columns(row: Row) -> dict[str, Counter]:
-    names = (name for name in row if name and name not in _FIELDS and not name.startswith(_REPEATED))
-    numbers = {name: number_of(row[name]) for name in names}
+    numbers = {name: number_of(cell) for name, cell in row.items() if _is_counter(name)}
     return {name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None}
 
 
-def _launch(block: tuple[int, int, int], items: tuple[int, int, int]) -> Launch | None:
-    """Return a launch; AMD counts the grid in work items, which are divided by the work group."""
-    if not block[0]:
+@cache
+def _is_counter(column: str) -> bool:
+    return bool(column) and column not in _FIELDS and not column.startswith(_REPEATED)
+
+
+@lru_cache(1 << 12)
+def _launch(block: tuple[str | None, ...], items: tuple[str | None, ...]) -> Launch | None:
+    """Return a launch by its cells; AMD counts the grid in work items, which are divided by the work group."""
+    (x, y, z), counts = ([int(number_of(cell) or 0) for cell in cells] for cells in (block, items))
+    if not x:
         return None
-    x, y, z = (-(-count // size) if size else 0 for count, size in zip(items, block))
-    return Launch(block=block, grid=(x, y, z), source="rocprof")
+    grid = [-(-count // size) if size else 0 for count, size in zip(counts, (x, y, z))]
+    return Launch(block=(x, y, z), grid=(grid[0], grid[1], grid[2]), source="rocprof")
 
 
-def _axes(row: Row, stem: str) -> tuple[int, int, int]:
-    x, y, z = (int(number_of(row.get(f"{stem}_{axis}")) or 0) for axis in "XYZ")
-    return x, y, z
+def _text(row: Row, columns: Sequence[str]) -> str:
+    """Return the cell under the first of several column names that versions used."""
+    for name in columns:
+        if name in row:
+            return row[name]
+    return ""
 
 
-def _text(row: Row, columns: str) -> str:
-    """Return the cell under the first of several column names, separated by spaces, that versions used."""
-    return next((row[name] for name in columns.split() if name in row), "")
-
-
-def _first(row: Row, columns: str) -> float | None:
-    return number_of(_text(row, columns))
-
-
-_REGISTERS = "VGPR_Count Vgpr_Count Arch_VGPR arch_vgpr vgpr"
-_SHARED = "Group_Segment_Size LDS_Block_Size Lds_Block_Size LDS_Per_Workgroup LDS lds"
-_SCRATCH = "Private_Segment_Size Scratch_Size Scratch_Per_Workitem SCR scr"
+_REGISTERS = ("VGPR_Count", "Vgpr_Count", "Arch_VGPR", "arch_vgpr", "vgpr")
+_SHARED = ("Group_Segment_Size", "LDS_Block_Size", "Lds_Block_Size", "LDS_Per_Workgroup", "LDS", "lds")
+_SCRATCH = ("Private_Segment_Size", "Scratch_Size", "Scratch_Per_Workitem", "SCR", "scr")
 
 
 def _resources(row: Row) -> Resources | None:
-    size = _first(row, _REGISTERS)
-    if size is None:
+    return _sizes(_text(row, _REGISTERS), _text(row, _SHARED), _text(row, _SCRATCH))
+
+
+@lru_cache(1 << 12)
+def _sizes(*cells: str) -> Resources | None:
+    registers, shared, stack = map(number_of, cells)
+    if registers is None:
         return None
-    sizes = {"shared": _first(row, _SHARED), "stack": _first(row, _SCRATCH)}
     return Resources(
-        registers=int(size),
-        shared=int(sizes["shared"] or 0),
-        stack=int(sizes["stack"] or 0),
+        registers=int(registers),
+        shared=int(shared or 0),
+        stack=int(stack or 0),
         source="rocprof",
-        unsaid=tuple(name for name, number in sizes.items() if number is None),
+        unsaid=tuple(name for name, number in (("shared", shared), ("stack", stack)) if number is None),
     )
 
 

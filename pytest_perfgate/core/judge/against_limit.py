@@ -266,12 +266,14 @@ def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
 
 def _doubt(limit: Limit, metric: Metric) -> str:
     """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
-    title, items = f"{metric.name}{render_scope(metric.labels)}", items_in(limit.text)
+    items, doubt = items_in(limit.text) if metric.noun else "", ""
     if metric.dimension is not limit.dimension:
-        return f"{title} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
-    if metric.noun and items and len({metric.noun, f"{items}/s"} - {"items/s"}) > 1:  # items are those of any name
-        return f"{title} is {OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
-    return "" if math.isfinite(metric.value) else f"{title} is not a finite number"
+        doubt = f"{noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+    elif items and len({metric.noun, f"{items}/s"} - {"items/s"}) > 1:  # items are those of any name
+        doubt = f"{OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
+    elif not math.isfinite(metric.value):
+        doubt = "not a finite number"
+    return f"{metric.name}{render_scope(metric.labels)} is {doubt}" if doubt else ""
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:

@@ -118,8 +118,9 @@ def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
     return every
 
 
-def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:
-    return Metric(name=name, value=float(number), dimension=_DIMENSIONS[name], labels=tuple(sorted(who)), note=note)
+def metric(name: str, number: float, who: Labels, note: str = "", more: Labels = ()) -> Metric:
+    scope = tuple(sorted((*who, *more))) if more else who  # figures of one launch share its labels
+    return Metric(name=name, value=float(number), dimension=_DIMENSIONS[name], labels=scope, note=note)
 
 
 def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
@@ -132,15 +133,16 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
         yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
     for reason, share in diagnosis.stalls.items():
-        yield metric("stall", share, (*who, ("reason", reason)))
+        yield metric("stall", share, who, more=(("reason", reason),))
     full, label = ("rocprof", "counter") if diagnosis.facts.arch.startswith("gfx") else ("ncu", "metric")
     for name, counter in diagnosis.facts.counters.items():
-        yield metric(full, counter.value, (*who, (label, name)), f"its unit is {counter.unit}" if counter.unit else "")
+        note = f"its unit is {counter.unit}" if counter.unit else ""
+        yield metric(full, counter.value, who, note, ((label, name),))
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
             if not _bare(name, diagnosis.ran):
                 number = counted(name, diagnosis.ran.exact) if "." in name else diagnosis.ran.counts.get(name, 0)
-                yield metric("executed", number, (*who, ("opcode", name)), _too_early(name, diagnosis.facts.arch))
+                yield metric("executed", number, who, _too_early(name, diagnosis.facts.arch), (("opcode", name),))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -149,7 +151,7 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
     code, inner = diagnosis.facts.code, diagnosis.inner
     assert code is not None
     for name in opcodes:
-        yield metric("count", whole.counts.get(name, 0), (*who, ("opcode", name)))
+        yield metric("count", whole.counts.get(name, 0), who, more=(("opcode", name),))
     yield from _scheduling(code, range(len(code)), who)
     if inner is None:
         return
@@ -159,8 +161,8 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield metric("wide_loads", inner.wide, who)
     counts, rows, note = _main_loop(diagnosis, inner.counts)
     for name in opcodes:
-        yield metric("count", counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)), note)
-    yield from _scheduling(code, rows, (*who, ("loop", "main")), note)
+        yield metric("count", counts.get(name, 0), who, note, (("loop", "main"), ("opcode", name)))
+    yield from _scheduling(code, rows, tuple(sorted((*who, ("loop", "main")))), note)
 
 
 def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping[str, int], range, str]:
@@ -174,12 +176,12 @@ def requested_counts(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, s
     for label, name in names.items():
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
-            yield metric("count", counted(name, whole.exact), (*who, *label), note)
+            yield metric("count", counted(name, whole.exact), who, note, label)
         if whole is not None and inner is not None:
             exact, _, no_loop = _main_loop(diagnosis, inner.exact)
-            yield metric("count", counted(name, exact), (*who, ("loop", "main"), *label), note or no_loop)
+            yield metric("count", counted(name, exact), who, note or no_loop, (("loop", "main"), *label))
         if ran is not None and name not in COUNTED and not _bare(name, ran):
-            yield metric("executed", counted(name, ran.exact), (*who, *label), note)
+            yield metric("executed", counted(name, ran.exact), who, note, label)
 
 
 def _too_early(name: str, arch: str) -> str:

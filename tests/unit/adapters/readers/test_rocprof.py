@@ -84,7 +84,7 @@ def test_each_form_is_recognised_and_its_rows_have_an_identity(tmp_path: Path, c
     """Rows of counters repeat their dispatch, so that they alone have none."""
     header = ",".join(sorted(columns))
     assert ROCPROF.recognises(tmp_path / "t.csv", f"{header}\n".encode())
-    assert form_of([dict.fromkeys(columns, "")], tmp_path) is form
+    assert form_of(columns, tmp_path) is form
     assert (form in IDENTITY) != (columns >= {"Counter_Name"})
 
 
