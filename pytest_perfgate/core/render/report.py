@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, Excuse, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[HistoryEntry]]
 
@@ -84,10 +84,12 @@ def headline(report: RunReport) -> str:
     """Return the run in a few words."""
     failed = sum(case.effect is Effect.FAIL for case in report.cases)
     failed += sum(note.effect is Effect.FAIL for note in report.notes)
-    if failed or not report.cases:
+    idle = sum(case.excuse is Excuse.NOT_RUN for case in report.cases)
+    if failed or idle == len(report.cases):
         return f"{failed} failed" if failed else "nothing measured"
     doubtful = sum(case.effect is Effect.WARN for case in report.cases)
-    return f"nothing failed, {doubtful} to look at" if doubtful else "all limits kept"
+    kept = f"nothing failed, {doubtful} to look at" if doubtful else "all limits kept"
+    return f"{kept}, {idle} not measured" if idle else kept
 
 
 def summary_line(report: RunReport) -> str:
