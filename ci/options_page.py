@@ -1,11 +1,9 @@
-"""Writes docs/options.md from the option table, the commands and the configuration table; a test holds it true."""
+"""Writes docs/options.md from the option table and the configuration table; a test holds it true."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from pytest_perfgate.cli.dispatch import GROUPS, add_arguments
 from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, ConfigKey
 from pytest_perfgate.plugin.collect import KEYWORDS
 from pytest_perfgate.plugin.options import OPTIONS
@@ -14,26 +12,17 @@ from pytest_perfgate.wiring.built_ins import BuiltIns
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 HEAD = """# Options and configuration
 
-Written by `ci/options_page.py` from the tables that the program itself reads. A value on the command line
-wins over the marker, the marker over `[tool.perfgate]`, and that over the default. "CI" means that the environment
-variable `CI` is set.
+The command line wins over the marker, the marker over `[tool.perfgate]`, and that over the default. "In CI" means that
+the environment variable `CI` is set. `perfgate COMMAND --help` lists the options of a command.
 
 ## Options of pytest
 
 """
-COMMANDS_HEAD = """
-## Options of the commands
-
-Those of the commands that judge, accept and show; `perfgate COMMAND --help` has the rest. All take `--json`.
-`perfgate run` hands every other option to pytest.
-
-"""
-LISTED = ("gate", "accept", "look")
 FILES_HEAD = """
 ## Options of a kind of file
 
-`inspect`, `check` and `compare` take these by `--set NAME=VALUE`; some have a short form above, such as `--peak`. A
-file of another kind refuses them. The results of other benchmark tools have none.
+`inspect`, `check` and `compare` take these by `--set NAME=VALUE`; some have a short form, such as `--peak`. A file of
+another kind refuses them. The results of other benchmark tools have none.
 
 """
 TITLES = {
@@ -84,22 +73,9 @@ def option_rows() -> list[list[str]]:
         settings = option.settings
         value = "|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
         shown = code(f"{option.name} [{value}]" if settings.get("nargs") == "?" else f"{option.name}={value}")
-        rows.append([shown, option.doc, option.local, option.ci or option.local])
+        in_ci = f"; in CI {option.ci}" if option.ci and option.ci != option.local else ""
+        rows.append([shown, option.doc, option.local + in_ci])
     return rows
-
-
-def command_rows() -> list[list[str]]:
-    """Return one row for each option; commands that share it stand in the same row."""
-    commands_of: dict[tuple[str, str], list[str]] = {}
-    for command in (name for group in LISTED for name in GROUPS[group]):
-        parser = argparse.ArgumentParser(add_help=False)
-        add_arguments(command, parser)
-        for action in parser._actions:  # noqa: SLF001 - argparse tells nobody else what it knows
-            if action.option_strings and action.help is not argparse.SUPPRESS:
-                value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
-                shown = code(", ".join(action.option_strings) + value)
-                commands_of.setdefault((shown, (action.help or "").replace("%%", "%")), []).append(command)
-    return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 
 
 def file_rows() -> list[list[str]]:
@@ -128,9 +104,7 @@ def render() -> str:
     heads = ["key", "value", "meaning", "default"]
     return (
         HEAD
-        + table(["option", "meaning", "default", "in CI"], option_rows())
-        + COMMANDS_HEAD
-        + table(["option", "of", "meaning"], command_rows())
+        + table(["option", "meaning", "default"], option_rows())
         + FILES_HEAD
         + table(["option", "of", "meaning"], file_rows())
         + "\n## Keywords of the marker\n\nPositional texts are limits; the keywords are "

@@ -106,7 +106,7 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
     rates = Table(columns=columns, rows=products)
     copied = (("read and written", ceilings.bandwidth),)
     copy = Table(columns=Column.header("copy | rate: bandwidth"), rows=copied)
-    basis = Table(columns=Column.header("load | rests on"), rows=tuple(ceilings.facts))
+    basis = Table(columns=Column.header("load | measured"), rows=tuple(ceilings.facts))
     text = f"Kept in {where}." if where else "Not kept by this command."
     head = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {text}")
     return Document(title="Ceilings", blocks=(head, rates, copy, basis))

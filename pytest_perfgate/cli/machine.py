@@ -53,6 +53,7 @@ def run_ceilings(options: Namespace) -> int:
         show(ceilings_document(bench.device, stored, ""), options)
         return 0
     today = dt.datetime.now(dt.timezone.utc).date().isoformat()
+    _progress("measuring, for a few seconds on an idle machine and for a minute on a busy one")
     measured = measured_ceilings(bench.device, bench.library, bench.take, bench.loads, today)
     measured = measured if options.dry_run else measured.or_higher(stored)
     where = "" if options.dry_run else project.shown(store.write(measured))

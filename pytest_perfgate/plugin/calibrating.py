@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.calibration import FORKED, INJECTED, LEAST
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.verdict import Arm, PairedRound
-from pytest_perfgate.plugin import is_gated
+from pytest_perfgate.plugin import ROLE, is_gated
 from pytest_perfgate.plugin.arms import one_core
 from pytest_perfgate.plugin.child_arguments import child_job, child_spec
 from pytest_perfgate.plugin.measuring import VARIABLE
@@ -43,6 +43,15 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     if gate.cases:
         Calibrating(gate, Path(os.environ[FILE])).run(float(os.environ[SECONDS]), slowing=SLOWING in os.environ)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Drop notes on the suite, whose record would take the place of the last run's."""
+    role: Any = session.config.pluginmanager.get_plugin(ROLE)
+    if role is not None:
+        role.session.notes = ()
+    yield
 
 
 class Calibrating:

@@ -212,7 +212,8 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     slower = (signed(v.metric.value) for v in (worst, *report.verdicts) if v.metric and v.limit.metric == "slowdown")
     limit, others = by_floor(worst.limit.text, worst.raised), len(report.verdicts) - 1
     more = (f", {plural(others, 'more limit')}", f", {others} more") if others else ("",)
-    forms = [limit + note + rest for note in (figure_note(worst), "") for rest in more]
+    unrun = f" ({worst.sentence.partition(':')[0]})" if report.excuse.soften(Effect.FAIL) is Effect.PASS else ""
+    forms = [limit + note + rest for note in (unrun or figure_note(worst), "") for rest in more]
     limit = next((form for form in forms if len(form) <= WIDEST), forms[-1])  # a longer one would lose its middle
     return (word_of(report, worst), str(report.key), time, interval, next(slower, None), limit, detectable_cell(worst))
 

@@ -20,6 +20,7 @@ from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.wiring import read_values, write_values
+from pytest_perfgate.wiring.devices import host_runtime
 from tests.cli.conftest import Place
 
 DEVICE = Device(key="host-x", name="x", kind="host")
@@ -133,6 +134,10 @@ CALLS = """
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="threads of one call need two processors")
 def test_a_calibration_leaves_no_record_and_pins_only_calls_of_one_thread(place: Place) -> None:
     (place.root / "test_calls.py").write_text(textwrap.dedent(CALLS), encoding="utf-8")
+    (place.root / "pyproject.toml").write_text('[tool.perfgate]\ndevices = ["*"]\n', encoding="utf-8")
+    (folder := place.root / "baselines" / host_runtime().device().key).mkdir(parents=True)
+    line = "'test_gone': {time: 1us, commit: c28712127a29, who: a, when: 2026-05-02, why: b}"
+    (folder / "test_calls.py.yaml").write_text(f"perfgate: 1\nbaselines:\n  {line}\n", encoding="utf-8")
     program = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
     options = ["calibrate", "--minutes", "0.05", "--scaled-only", "--pytest", "test_calls.py"]
     done = subprocess.run([*program, *options], cwd=place.root, capture_output=True, text=True, check=False)

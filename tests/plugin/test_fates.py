@@ -132,6 +132,7 @@ def test_a_test_of_unittest_and_a_skipped_subtest_are_judged_as_others(project: 
         assert "AssertionError: 1 != 2" in run.says("test_fails")
         cases = [case for case in Records(project.root).read().cases if case.measurement is not None]
         assert {case.worst.value for case in cases} == {"passed"}
+        assert ("time <= 1s (skipped)" in run.text) == (mode == "full"), "quick mode has no row for it"
         assert {case.key.test_id for case in cases} == {
             "TestOld::test_passes",
             *(["test_part_is_skipped"] if PARTS else []),

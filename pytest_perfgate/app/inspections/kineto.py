@@ -371,7 +371,8 @@ def _by_scope(**scopes: Sequence[Match]) -> MetricSet:
 
 def _framing(before: TraceView, after: TraceView) -> str:
     lines = ["reference " + pair_of_names([before.survey.trace.path], [after.survey.trace.path], ", target ")]
-    lines += [f"windows: {before.survey.label} and {after.survey.label}"]
+    windows = dict.fromkeys((before.survey.label, after.survey.label))
+    lines += [f"{'window' if len(windows) == 1 else 'windows'}: {' and '.join(windows)}"]
     lines += [UNLIKE] if before.survey.on_host != after.survey.on_host else []
     for side, view in (("reference", before), ("target", after)):
         lines += [f"{side} roof: {view.roof.note}"] if view.roof else [f"{side} roof unknown: no expectation"]

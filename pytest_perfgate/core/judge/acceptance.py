@@ -46,7 +46,7 @@ _WIDE = 0.25
 _CLEARLY = 0.9
 """The ratio of detectable slowdowns from which a run counts as clearly better than the accepted one."""
 
-TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended"
+TOO_FAR = "further from its anchor than the setting anchor allows, so CI fails; if intended: perfgate accept --anchor"
 """The text for a decision that takes a line too far from its anchor."""
 
 

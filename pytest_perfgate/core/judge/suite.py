@@ -213,7 +213,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     moved = dict(rename_candidates(gone, new))
     name = shlex.quote(*moved.values()) if len(moved) == 1 else "NEW-NAME"
     source = "--from RECORD " if suite.context.policy.ci else ""
-    renamed = f'; if renamed, first perfgate accept {source}{name} --reason "...", or it has no accepted time'
+    renamed = f'; if renamed, first perfgate accept {source}{name} --reason "..."'
     yield SuiteNote(
         kind=DROPPED,
         effect=suite.context.policy.effect("unused"),

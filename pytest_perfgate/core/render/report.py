@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, Excuse, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[HistoryEntry]]
 
@@ -84,11 +84,13 @@ def headline(report: RunReport) -> str:
     """Return the run in a few words."""
     failed = sum(case.effect is Effect.FAIL for case in report.cases)
     failed += sum(note.effect is Effect.FAIL for note in report.notes)
-    if failed or not report.cases:
+    idle = sum(case.excuse is Excuse.NOT_RUN for case in report.cases)
+    if failed or idle == len(report.cases):
         return f"{failed} failed" if failed else "nothing measured"
     noted = sum(case.effect is Effect.WARN or case.worst is Outcome.ACCEPTED for case in report.cases)
     noted += sum(note.effect is Effect.WARN for note in report.notes)
-    return f"nothing failed, {noted} to look at" if noted else "all limits kept"
+    kept = f"nothing failed, {noted} to look at" if noted else "all limits kept"
+    return f"{kept}, {idle} not measured" if idle else kept
 
 
 def summary_line(report: RunReport) -> str:

@@ -151,7 +151,7 @@ STORE_CODES = codes_of(
         ),
         "prune-incomplete": (
             "The run does not show which tests are gone: it was not full, failed, or left tests out",
-            "a test that was not selected would lose its baseline",
+            "a test that is still there, and did not run or failed, would lose its baseline",
             "run everything first: pytest --perfgate=full",
         ),
         "explain-unknown": (

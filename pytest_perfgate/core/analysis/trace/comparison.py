@@ -109,7 +109,8 @@ def pair_table(pairs: Sequence[Match], of: str, limit: int = 0) -> Table:
     return Table(
         columns=Column.header(
             f"{of} | arguments | calls, reference: count | calls, target: count | reference: time | target: time | "
-            "difference: time | relative: fraction | bound | expected: fraction | remark"
+            "difference: time | relative: fraction | bound | expected: fraction | remark",
+            absent="-",
         ),
         rows=tuple(
             (

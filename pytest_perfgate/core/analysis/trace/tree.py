@@ -113,6 +113,9 @@ _VIEWS = (
 _BESIDE = frozenset(f"aten::{name}" for name in (*_ALLOCATES, *_VIEWS))
 """Allocations and views, which are never the main work of their caller."""
 
+_COPIES = frozenset(f"aten::{name}" for name in ("copy_", "_to_copy", "clone", "fill_", "zero_"))
+"""Never more than an operator without a model: the copy of the 2 in `x * 2` takes little of its time."""
+
 _LIGHT = "elementwise"
 """Operators that count as part of a caller with more work: a product copies its bias, a sum fills its result."""
 
@@ -147,7 +150,7 @@ def _callers(rows: Ints, tree: Tree) -> Ints:
 def _rank(name: str, models: Mapping[str, Callable[..., Work]]) -> int:
     if name in _BESIDE:
         return -1
-    if model_of(name, models) is None:
+    if name in _COPIES or model_of(name, models) is None:
         return 0
     return 2 if name in models or CATEGORIES.get(name, _LIGHT) != _LIGHT else 1
 

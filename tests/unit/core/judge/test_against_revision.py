@@ -237,7 +237,7 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
         assert not expected or evidence["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
     verdict = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (verdict.outcome, verdict.effect, verdict.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
-    assert "edits tests/helper.py" in verdict.sentence
+    assert "edits tests/helper.py, and both builds use the new version" in verdict.sentence
 
 
 def test_a_slowdown_below_what_counts_is_not_confirmed() -> None:

@@ -220,7 +220,7 @@ def test_acceptance_in_words() -> None:
         "new        tests/test_k.py::test_new  1 ms",
         "without a time  tests/test_k.py::test_<i>[1]  nothing was timed",
         "2 would be accepted; 1 without a time",
-        "warning  1 of 3 cases further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended",
+        "warning  1 of 3 cases further from its anchor than the setting anchor allows, so CI fails; if intended: perfgate accept --anchor",
     ]
     assert [d["change"] for d in acceptance_json(decisions)] == ["slower", "new", "without a time"]
     assert list(acceptance_lines([])) == ["nothing to accept"]

@@ -90,6 +90,8 @@ def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepte
     [
         ((), "nothing measured"),
         ((case("test_a", 1e6),), "all limits kept"),
+        ((replace(case("test_a", 1e6), excuse=Excuse.NOT_RUN),), "nothing measured"),
+        ((case("test_a", 1e6), replace(case("test_b", 1e6), excuse=Excuse.NOT_RUN)), "all limits kept, 1 not measured"),
         ((SLOW,), "1 failed"),
         ((replace(SLOW, verdicts=(replace(SLOW.verdicts[0], effect=Effect.WARN),)),), "nothing failed, 1 to look at"),
     ],

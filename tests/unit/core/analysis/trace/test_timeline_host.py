@@ -169,3 +169,15 @@ def test_memory_of_a_device_tells_that_its_activity_is_missing(kineto, tmp_path)
     absent = second.missing("op_time")
     assert absent.why == "the trace has no GPU activity"
     assert "ProfilerActivity.CUDA" in absent.fix
+
+
+def test_a_number_is_copied_within_the_operator_that_takes_it(kineto, tmp_path) -> None:
+    """As `x * 2` runs: the inner call makes a tensor of the number, and then multiplies."""
+    events = [
+        host("aten::mul", 0, 100),
+        host("aten::mul", 2, 96),
+        host("aten::to", 3, 6),
+        host("aten::_to_copy", 4, 5),
+        host("aten::copy_", 6, 2),
+    ]
+    assert times(kineto, tmp_path, events)[0] == {"aten::mul": 96}
