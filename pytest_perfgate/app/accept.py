@@ -248,14 +248,16 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
     idle, gone, skipped = (noted(report.notes, kind) for kind in (UNUSED, DROPPED, SKIPPED))
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
-    return tuple(
-        line
-        for device in devices
-        for key, line in store.read_all(device).items()
-        if not line.key.of_file and line.when[:10] <= report.started[:10]  # its test may be newer than the run
-        if key in idle or key in gone or not report.filtered
-        if key in idle or not (key in keys or line.key.nodeid in tests or _among(line, skipped))
-    )
+
+    def is_unused(key: str, line: Baseline) -> bool:
+        if line.key.of_file or line.when[:10] > report.started[:10]:  # its test may be newer than the run
+            return False
+        looked = key in gone or not report.filtered
+        used = key in keys or line.key.nodeid in tests or _among(line, skipped)
+        return key in idle or (looked and not used)
+
+    lines = [pair for device in devices for pair in store.read_all(device).items()]
+    return tuple(line for key, line in lines if is_unused(key, line))
 
 
 def _among(line: Baseline, skipped: Sequence[str]) -> bool:
