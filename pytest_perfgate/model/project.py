@@ -201,15 +201,9 @@ FACT = "ci run"
 """The name of a CI run among the facts of a record's environment."""
 
 _NAMES = (
-    "GITHUB_RUN_ID",
-    "CI_PIPELINE_ID",
-    "BUILD_BUILDID",
-    "BUILDKITE_BUILD_ID",
-    "CIRCLE_WORKFLOW_ID",
-    "BITBUCKET_PIPELINE_UUID",
-    "CODEBUILD_BUILD_ID",
-    "BUILD_TAG",
-)
+    "GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_BUILDID", "BUILDKITE_BUILD_ID", "CIRCLE_WORKFLOW_ID",
+    "BITBUCKET_PIPELINE_UUID", "CODEBUILD_BUILD_ID", "BUILD_TAG",
+)  # fmt: skip
 """Variables shared by all jobs of a run, since one may measure and another deliver."""
 
 
