@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -83,37 +83,46 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str
 
 def decisions(report: RunReport, request: Request, store: BaselineStore, entries: EntriesOf) -> tuple[Proposal, ...]:
     """Return what accepting would do to each selected case, without writing."""
-    lines = Lines(store)
-    meant = spelled(request.names)
-    cases = [(case, lines.of(case)) for case in selected(report, request)]
-    decided = tuple(
-        decide(case, line, entries(case), _signature_of(request, case, meant, line), add=request.add)
-        for case, line in cases
-    )
-    families: dict[str, bool] = {}
-    means = [note.text for note in report.notes if note.kind in _OF_FAMILIES]
-    for name in {case.key.nodeid.partition("[")[0] for case in report.cases} if means else ():
-        if limits := [text.partition(f": {name}: ")[2] for text in means if f": {name}: " in text]:
-            families[name] = any("slowdown" in text for text in limits)
-    for case in report.cases:  # a call without a limit, in a test whose limits name another call
-        if case.verdicts and case.key.name:
-            families.setdefault(case.key.nodeid.partition("[")[0], False)
-    decided = tuple(unasked(decision, families) for decision in decided)
-    decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
-    decided = mark_slower_successors(decided, _orphans(report, decided, request.base, store))
-    decided = tuple(too_few_processes(decision, report) for decision in decided)
-    check_named((decision.report for decision in decided), request.metrics)
-    decided = tuple(
-        with_figures(d, request.metrics, _signature_of(request, d.report, meant, d.before), add=request.add)
-        for d in decided
-    )
-    if request.new or request.improved:
-        wanted = {Change.NEW, Change.ADDED} if request.new else set()
-        wanted |= {Change.FASTER, Change.LESS_NOISY, Change.BETTER} if request.improved else set()
-        decided = tuple(d for d in decided if d.change in wanted)
-        decided = tuple(d for d in decided if d.change is not Change.FASTER or improved(d.report))
+    read, meant, families = cache(store.read), spelled(request.names), _limits_on_means(report)
+
+    def decided(case: CaseReport) -> Proposal:
+        device = case.measurement.device.key if case.measurement else ""
+        line = read(device, case.key.path).get(str(case.key)) if device else None
+        signature = _signature_of(request, case, meant, line)
+        decision = unasked(decide(case, line, entries(case), signature, add=request.add), families)
+        return decision if request.each or meant(case.key) else unmoved(decision)
+
+    def with_its_figures(decision: Proposal) -> Proposal:
+        signature = _signature_of(request, decision.report, meant, decision.before)
+        return with_figures(too_few_processes(decision, report), request.metrics, signature, add=request.add)
+
+    proposals = [decided(case) for case in selected(report, request)]
+    marked = mark_slower_successors(proposals, _orphans(report, proposals, request.base, store))
+    check_named((decision.report for decision in marked), request.metrics)
+    wanted = [decision for decision in map(with_its_figures, marked) if _is_wanted(decision, request)]
     beside = on_one_core(report.cases)
-    return tuple(unpinned(decision, beside=beside) for decision in decided)
+    return tuple(unpinned(decision, beside=beside) for decision in wanted)
+
+
+def _limits_on_means(report: RunReport) -> dict[str, bool]:
+    """Return the test families that limits on means judge, and whether one of these is on the slowdown."""
+    # A call without a limit belongs to a test whose limits name another call.
+    families = {case.key.nodeid.partition("[")[0]: False for case in report.cases if case.verdicts and case.key.name}
+    texts = [note.text for note in report.notes if note.kind in _OF_FAMILIES]
+    for name in {case.key.nodeid.partition("[")[0] for case in report.cases} if texts else ():
+        if limits := [text.partition(f": {name}: ")[2] for text in texts if f": {name}: " in text]:
+            families[name] = any("slowdown" in text for text in limits)
+    return families
+
+
+def _is_wanted(decision: Proposal, request: Request) -> bool:
+    """Return whether a request for new or for improved cases alone is for this one."""
+    if not (request.new or request.improved):
+        return True
+    if request.new and decision.change in {Change.NEW, Change.ADDED}:
+        return True
+    faster = decision.change is Change.FASTER and improved(decision.report)
+    return request.improved and (faster or decision.change in {Change.LESS_NOISY, Change.BETTER})
 
 
 def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Baseline | None) -> Signature:
@@ -232,22 +241,6 @@ def accept(decided: Sequence[Proposal], store: BaselineStore) -> tuple[str, ...]
         raise PerfgateError(fault.code.name, fault.what, why=why, fix=fix, place=fault.place) from fault
 
 
-class Lines:
-    """Lines of the work tree; each file is read once."""
-
-    def __init__(self, store: BaselineStore) -> None:
-        self._store = store
-        self._read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
-
-    def of(self, case: CaseReport) -> Baseline | None:
-        if case.measurement is None:
-            return None
-        at = (case.measurement.device.key, case.key.path)
-        if at not in self._read:
-            self._read[at] = self._store.read(*at)
-        return self._read[at].get(str(case.key))
-
-
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines of the run's devices, up to its day, without a case or a limit; of a filtered run those it names."""
     check_complete(report)
@@ -255,14 +248,16 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
     idle, gone, skipped = (noted(report.notes, kind) for kind in (UNUSED, DROPPED, SKIPPED))
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
-    return tuple(
-        line
-        for device in devices
-        for key, line in store.read_all(device).items()
-        if not line.key.of_file and line.when[:10] <= report.started[:10]  # its test may be newer than the run
-        if key in idle or key in gone or not report.filtered
-        if key in idle or not (key in keys or line.key.nodeid in tests or _among(line, skipped))
-    )
+
+    def is_unused(key: str, line: Baseline) -> bool:
+        if line.key.of_file or line.when[:10] > report.started[:10]:  # its test may be newer than the run
+            return False
+        looked = key in gone or not report.filtered
+        used = key in keys or line.key.nodeid in tests or _among(line, skipped)
+        return key in idle or (looked and not used)
+
+    lines = [pair for device in devices for pair in store.read_all(device).items()]
+    return tuple(line for key, line in lines if is_unused(key, line))
 
 
 def _among(line: Baseline, skipped: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Metric
     from pytest_perfgate.model.ports import GateTools, HistoryStore
 
 Lines = Mapping[str, Baseline]
@@ -206,40 +207,38 @@ def entries(report: RunReport) -> Iterator[HistoryEntry]:
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
-    around: dict[tuple[int, int], tuple[str, Facts]] = {}
-    how: dict[tuple[int, bool | None], str] = {}
     for case in report.cases:
         measurement = case.measurement
-        times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        timed = bool(times and measurement is not None and measurement.processes and 0 < times[0].value < inf)
-        if measurement is not None and (timed or (gated(case) and not measurement.processes)):
+        if measurement is None:
+            continue
+        times = () if case.problems or not measurement.processes else measurement.metrics.find("time")
+        time = times[0].value if times and 0 < times[0].value < inf else 0.0
+        if time or (gated(case) and not measurement.processes):
             shard = shards.get((case.key.nodeid, measurement.device.key), others)
             environment = shard.environment if shard.environment.commit else report.environment
-            place = (id(shard), id(measurement.device))
-            if place not in around:
-                around[place] = _surroundings(shard.host, environment, measurement)
-            host, facts = around[place]
-            alike = id(measurement.identity), limited(measurement.processes)
-            if alike not in how:
-                how[alike] = how_measured(measurement.identity, at_limit=alike[1])
-            limits = dict.fromkeys(verdict.limit for verdict in case.verdicts)
-            chosen = (metric for limit in limits for metric in selected_figures(limit, measurement))
+            host, facts = _surroundings(shard.host, environment, measurement.device.facts)
             yield HistoryEntry(
                 key=case.key,
                 device=measurement.device.key,
-                time=times[0].value if timed else 0.0,
+                time=time,
                 when=shard.started or report.started,
                 commit=commit_name(environment.commit, dirty=environment.dirty),
                 processes=len(measurement.processes),
-                identity=how[alike],
+                identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
                 clock_hz=clock_of(measurement.processes),
                 run=shard.run or alone.run,
                 outcome=case.worst.value,
                 host=host,
                 card=measurement.device.uuid,
                 facts=facts,
-                metrics=measurement.metrics.metrics if timed else tuple(dict.fromkeys(chosen)),  # a trace has thousands
+                metrics=measurement.metrics.metrics if time else _gated_figures(case, measurement),
             )
+
+
+def _gated_figures(case: CaseReport, measurement: Measurement) -> tuple[Metric, ...]:
+    """Return the figures that limits are on; a trace has thousands of others."""
+    limits = dict.fromkeys(verdict.limit for verdict in case.verdicts)
+    return tuple(dict.fromkeys(figure for limit in limits for figure in selected_figures(limit, measurement)))
 
 
 def gated(case: CaseReport) -> bool:
@@ -247,11 +246,12 @@ def gated(case: CaseReport) -> bool:
     return not case.problems and any(v.limit.compare is not Compare.FIGURE for v in case.verdicts)
 
 
-def _surroundings(host: str, environment: Environment, measurement: Measurement) -> tuple[str, Facts]:
+@lru_cache(maxsize=64)
+def _surroundings(host: str, environment: Environment, of_device: Facts) -> tuple[str, Facts]:
     """Return the host, and the facts about a case's machine that outlast its run."""
     lasting = environment.lasting
     around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
-    facts = dict((*around, *measurement.device.facts))
+    facts = dict((*around, *of_device))
     return host or facts.pop("host", ""), tuple((name, text) for name, text in facts.items() if text)
 
 

@@ -23,7 +23,7 @@ from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import TREE, Baseline, HistoryEntry, commit_name
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Outcome, Policy, Reach
-from pytest_perfgate.model.project import Names, shareable
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Arms, CaseReport, Paired, RunReport, Shard, SuiteNote
 

@@ -23,7 +23,7 @@ from pytest_perfgate.model.metric import (
     Severity,
     kind_title,
 )
-from pytest_perfgate.model.project import Names, named_in, shareable
+from pytest_perfgate.model.privacy import Names, named_in, shareable
 from pytest_perfgate.model.values import texts_in, value, with_texts
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.accept import EntriesOf, Request
     from pytest_perfgate.core.judge.acceptance import Proposal
     from pytest_perfgate.core.judge.accepted_line import Signature
-    from pytest_perfgate.model.measurement import HistoryEntry
+    from pytest_perfgate.model.measurement import Baseline, HistoryEntry
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 
@@ -192,36 +192,39 @@ def _end(text: str, today: date) -> str:
 
 def _notes(
     decisions: Sequence[Proposal], options: Namespace, project: Project, report: RunReport
-) -> list[dict[str, str]]:
-    """Return notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
-    from pytest_perfgate.model.measurement import DIRTY
-
+) -> Iterator[dict[str, str]]:
+    """Yield notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
     after = [decision.after for decision in decisions if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
     devices = {line.device for line in after} if decisions else measured
-    local = sorted(device for device in devices if not project.baselines.committed(device))
-    stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
-    commit = "" if decisions else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
-    notes = [{"what": f"{device} {stays}", "next": commit.format(device)} for device in local]
+    for device in sorted(device for device in devices if not project.baselines.committed(device)):
+        what = f"{device} is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
+        commit = f'add "{device}" to devices under [tool.perfgate], then perfgate accept --new'
+        yield {"what": what, "next": "" if decisions else commit}
     if after:
-        notes += [{"what": fault["what"], "next": fault["fix"]} for fault in build_faults(project)]
-    count = sum(1 for line in after if not line.commit)
-    if count:
-        why, fix = project.repository.trouble() or ("", "")
-        whose, lines = "it" if count == 1 else "them", plural(count, "line names", "lines name")
-        source = why if why and not options.source else "the record names none"
-        what = f"{lines} no commit, so base and head cannot confirm a slowdown of {whose}: {source}"
-        notes.append({"what": what, "next": "" if options.source else fix})
-    if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):
-        lines = plural(changed, "line was", "lines were")
-        what = f"{lines} measured with changes that no commit holds: no build of them can confirm a slowdown"
-        notes.append({"what": what, "next": "commit the changes, then run the tests and perfgate accept again"})
+        yield from ({"what": fault["what"], "next": fault["fix"]} for fault in build_faults(project))
+        yield from _commit_notes(after, options, project)
     then = report.environment
     clean_other = not options.source and not then.dirty and then.commit not in ("", project.repository.head())
     if after and clean_other and project.repository.pages_alone(then.commit, project.config.baselines) is None:
         what = f"the last run measured {then.commit[:10]}, whose code is not the code that is checked out"
-        notes.append({"what": what, "next": "run the tests here, then perfgate accept again"})
-    return notes
+        yield {"what": what, "next": "run the tests here, then perfgate accept again"}
+
+
+def _commit_notes(lines: Sequence[Baseline], options: Namespace, project: Project) -> Iterator[dict[str, str]]:
+    """Yield notes on lines that no build can confirm, because no commit holds what they measured."""
+    from pytest_perfgate.model.measurement import DIRTY
+
+    if count := sum(1 for line in lines if not line.commit):
+        trouble, fix = ("", "") if options.source else project.repository.trouble() or ("", "")
+        whose, nameless = "it" if count == 1 else "them", plural(count, "line names", "lines name")
+        why = trouble or "the record names none"
+        what = f"{nameless} no commit, so base and head cannot confirm a slowdown of {whose}: {why}"
+        yield {"what": what, "next": fix}
+    if changed := sum(1 for line in lines if line.commit.endswith(DIRTY)):
+        measured = plural(changed, "line was", "lines were")
+        what = f"{measured} measured with changes that no commit holds: no build of them can confirm a slowdown"
+        yield {"what": what, "next": "commit the changes, then run the tests and perfgate accept again"}
 
 
 def entries_of(project: Project) -> EntriesOf:
@@ -240,7 +243,7 @@ def _show(
     from pytest_perfgate.core.render.block import acceptance_lines
     from pytest_perfgate.core.render.exports import acceptance_json
 
-    files, notes = [project.shown(Path(path)) for path in paths], _notes(decisions, options, project, report)
+    files, notes = [project.shown(Path(path)) for path in paths], [*_notes(decisions, options, project, report)]
     if options.json:
         write_json({"decisions": acceptance_json(decisions), "files": files, "notes": notes})
         return
@@ -271,6 +274,7 @@ def review_arguments(parser: ArgumentParser) -> None:
 
 def run_review(options: Namespace) -> int:
     from pytest_perfgate.app.accept import accept, decisions, refuse_pinned
+    from pytest_perfgate.core.render.exports import acceptance_json
 
     project = Project(options)
     check_place(options, project)
@@ -280,8 +284,6 @@ def run_review(options: Namespace) -> int:
     refuse_pinned(every)
     changes = [d for d in every if d.writes]
     if options.json:
-        from pytest_perfgate.core.render.exports import acceptance_json
-
         write_json({"decisions": acceptance_json(changes)})
         return 0
     if not changes:
@@ -329,14 +331,13 @@ def _with_reason(decision: Proposal, signature: Signature) -> Proposal:
     from pytest_perfgate.app.accept import says_nothing_new
 
     assert decision.after is not None
-    needed = decision.asks
     while True:
-        reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
+        reason = " ".join(text_of(input("reason: " if decision.asks else "reason (may be empty): ")).split())
         signed = replace(decision.after, why=reason, who=signature.who, when=signature.when)
         reasoned = replace(decision, after=signed) if reason else decision
-        if needed and reason and says_nothing_new(reasoned):
+        if decision.asks and reason and says_nothing_new(reasoned):
             write("the same reason was given today: say what is new")
-        elif reason or not needed:
+        elif reason or not decision.asks:
             return reasoned
         else:
             write("this needs a reason")

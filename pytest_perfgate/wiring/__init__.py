@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.metric import Document, Problem
     from pytest_perfgate.model.ports import GateTools, Instruments
-    from pytest_perfgate.model.project import Config, Names
+    from pytest_perfgate.model.privacy import Names
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Verdict
 
 T = TypeVar("T")

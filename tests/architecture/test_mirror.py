@@ -29,7 +29,6 @@ ELSEWHERE = {
     "core/analysis/nsys/metrics.py": "golden/test_nsys.py",
     "core/analysis/nsys/timeline.py": "golden/test_nsys.py",
     "core/analysis/operators/__init__.py": "unit/core/analysis/operators/test_operators.py",
-    "core/analysis/operators/attention.py": "unit/core/analysis/operators/test_layers.py",
     "core/analysis/operators/pointwise.py": "unit/core/analysis/operators/test_layers.py",
     "core/analysis/trace/matching.py": "unit/core/analysis/trace/test_comparison.py",
     "core/analysis/trace/tables.py": "unit/app/inspections/test_kineto_views.py",

@@ -12,8 +12,8 @@ from typing import Any
 
 from pytest_perfgate.adapters.system.files import first_bytes, unpacked_head
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.privacy import Names
 from pytest_perfgate.model.profiles import REPORTS, SQLITE
-from pytest_perfgate.model.project import Names
 from pytest_perfgate.model.values import regex
 
 Row = dict[str, str]

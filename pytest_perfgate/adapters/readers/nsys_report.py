@@ -19,8 +19,8 @@ from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, p
 from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.privacy import Names, masked, named_in, shareable
 from pytest_perfgate.model.profiles import REPORTS, SQLITE, Scrubbed
-from pytest_perfgate.model.project import Names, masked, named_in, shareable
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.readers.nsys_export import Export

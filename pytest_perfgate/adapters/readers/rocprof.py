@@ -66,17 +66,14 @@ def _named(path: Path, names: Sequence[str]) -> list[Path]:
 def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
     """Refuse unread files with other dispatches, which limits would otherwise miss."""
     folders = {(name, file.parent) for names in _KINDS for name in names for file in read if file.match(name)}
-    unread = {
-        file
-        for (name,) in _KINDS[1:]
-        for file in _named(path, (name,))
-        if file not in read
-        and not any((column, file.parent) in folders for column in _SAME.get(name, ()))
-        and _is_of_rocprof(file)
-    }
+    unread = set()
+    for (name,) in _KINDS[1:]:
+        others = (file for file in _named(path, (name,)) if file not in read)
+        apart = (f for f in others if not any((column, f.parent) in folders for column in _SAME.get(name, ())))
+        unread |= set(filter(_is_of_rocprof, apart))
     if unread:
-        others = ", ".join(str(file.relative_to(path)) for file in sorted(unread))
-        what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {others}"
+        names = ", ".join(str(file.relative_to(path)) for file in sorted(unread))
+        what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {names}"
         why = "limits would check a part of the kernels and seem to check all"
         raise PerfgateError(
             "rocprof-csv", what, why=why, fix="name one of the files, or a folder of one kind", place=str(path)

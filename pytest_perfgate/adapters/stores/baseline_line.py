@@ -48,23 +48,9 @@ _TYPO, _NEAR_RENAMED = 0.75, 0.85
 _BELOW = "\n  : "
 
 FIELDS = (
-    "time",
-    "scatter",
-    "runs",
-    "detects",
-    "processes",
-    "anchor",
-    "anchored",
-    "commit",
-    "who",
-    "when",
-    "why",
-    "expires",
-    "environment",
-    "counted",
-    "power",
-    "identity",
-)
+    "time", "scatter", "runs", "detects", "processes", "anchor", "anchored", "commit", "who", "when", "why",
+    "expires", "environment", "counted", "power", "identity",
+)  # fmt: skip
 """All fields, in the order in which they are written."""
 
 FORMER = {"sittings": "runs", "blind": "detects"}

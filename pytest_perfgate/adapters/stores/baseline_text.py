@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.stores.baseline_line import (
-    FIELDS,
-    FIGURE,
-    FORMER,
-    IDENTITY,
-    TITLE,
-    WORD,
-    Node,
-    is_taken,
-    parse_fields,
-    parse_figure,
-    render_line,
-)
+from pytest_perfgate.adapters.stores.baseline_line import TITLE, Node, parse_fields, render_line
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Identity
-from pytest_perfgate.model.values import TIME_UNITS, value
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     import yaml
@@ -71,12 +59,13 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
         line = lines[number].rstrip("\r")
         if not line or line.startswith("#"):
             continue
-        entry = _own(line, number, device) or _single(line, number, place, device)
-        if entry is None:
+        own = own_nodes(line)
+        if own is None:
             return None
-        if entry.name in entries:
-            raise _duplicate(f"{place}: baselines", entry.name, number)
-        entries[entry.name] = entry
+        name, nodes = own
+        if name in entries:
+            raise _duplicate(f"{place}: baselines", name, number)
+        entries[name] = _entry(name, nodes, place, device, (number, number + 1))
     return entries
 
 
@@ -88,29 +77,6 @@ def _body(lines: list[str]) -> int | None:
     if [line for _, line in heads] != [f"perfgate: {SCHEMA}", "baselines:"]:
         return None
     return heads[1][0] + 1
-
-
-def _own(line: str, number: int, device: str) -> Entry | None:
-    own = own_fields(line, device)
-    return Entry(name=own[0], fields=own[1], first=number, after=number + 1) if own is not None else None
-
-
-def _single(line: str, number: int, place: str, device: str) -> Entry | None:
-    """Return the entry of a line that is YAML by itself, such as one with an identity, else None."""
-    import yaml
-
-    if not re.match(r"  ['\"]", line):
-        return None
-    try:
-        node = yaml.compose(line.strip(), _loader())
-    except yaml.YAMLError:
-        return None
-    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
-        return None
-    key, fields = node.value[0]
-    if isinstance(fields, yaml.ScalarNode) and not fields.value:
-        return None  # its fields follow, one a line
-    return _entry(key, fields, place, device, number)
 
 
 def _yaml_entries(text: str, place: str, device: str) -> dict[str, Entry]:
@@ -130,8 +96,12 @@ def _yaml_entries(text: str, place: str, device: str) -> dict[str, Entry]:
     cases = pairs["baselines"][1]
     if isinstance(cases, yaml.ScalarNode) and not cases.value:
         return {}
-    entries = [_entry(key, node, place, device, None) for _, (key, node) in _pairs(cases, f"{place}: baselines")]
-    return {entry.name: entry for entry in entries}
+    entries: dict[str, Entry] = {}
+    for name, (key, node) in _pairs(cases, f"{place}: baselines"):
+        first = key.start_mark.line
+        nodes = _plain(node, f"{place}: baselines.'{name}'", set())
+        entries[name] = _entry(name, nodes, place, device, (first, max(first + 1, _line_after(node))))
+    return entries
 
 
 def _check_schema(pairs: Mapping[str, tuple[Any, Any]], place: str) -> None:
@@ -164,14 +134,11 @@ def _duplicate(place: str, name: str, line: int) -> PerfgateError:
     return PerfgateError("baseline-duplicate", f"'{name}' appears twice, again in line {line + 1}", place=place)
 
 
-def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line: int | None) -> Entry:
-    where = f"{place}: baselines.'{key.value}'"
-    if not key.value:
+def _entry(name: str, nodes: Node, place: str, device: str, lines: tuple[int, int]) -> Entry:
+    if not name:
         raise PerfgateError("baseline-value", "a case without a name", place=f"{place}: baselines")
-    fields = parse_fields(_plain(node, where, set()), where, device)
-    first = key.start_mark.line if line is None else line
-    after = first + 1 if line is not None else max(first + 1, _line_after(node))
-    return Entry(name=key.value, fields=fields, first=first, after=after)
+    fields = parse_fields(nodes, f"{place}: baselines.'{name}'", device)
+    return Entry(name=name, fields=fields, first=lines[0], after=lines[1])
 
 
 def _line_after(node: yaml.Node) -> int:
@@ -281,110 +248,53 @@ def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], gone: s
     return HEADER + "".join(f"{written.get(name) or line(name)}\n" for name in names)
 
 
-_SAFE = r"[^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*"
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff"
 
-_SHARE, _COUNT, _DAY = r"([0-9]+(?:\.[0-9]+)?)%", r"([1-9][0-9]{0,8})", r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+_ESCAPE = r'\\(?:["\\bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})'
 
-_TEXT = rf"\"({_SAFE})\""
+_QUOTED = rf'"[^"\\{_CONTROL}]*(?:{_ESCAPE}[^"\\{_CONTROL}]*)*"'
 
-_FORMS = {
-    "scatter": _SHARE,
-    "runs": _COUNT,
-    "detects": _SHARE,
-    "processes": _COUNT,
-    "anchor": r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)",
-    "anchored": _DAY,
-    "commit": f"({WORD})",
-    "who": _TEXT,
-    "when": _DAY,
-    "why": _TEXT,
-    "expires": _DAY,
-    "environment": f"({WORD})",
-    "counted": _TEXT,
-    "power": "(limited)",
-    "identity": rf"\{{((?:(?:, )?[a-z]+: (?:{WORD}|\"{_SAFE}\"))*)\}}",
-}
-"""The form of each field after the time; a missing form raises at import."""
+_KEY = rf"{TITLE}|'(?:[^'{_CONTROL}]|'')+'|{_QUOTED}"
 
-_NAME = r"'((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)'"
+_PLAIN = r"-?[0-9A-Za-z][0-9A-Za-z.+%/-]*(?: [0-9A-Za-z.+%/-]+)*"
 
-_ONE_FIGURE = rf"(?!(?:{'|'.join((*FIELDS, *FORMER))}): )(?:{TITLE}|{_NAME.replace('((', '(?:(')}): {FIGURE}"
+_LEAF = rf'[^{{}}"]*(?:{_QUOTED}[^{{}}"]*)*'
 
-_EACH_FIGURE = re.compile(rf"(?:, )?(?:({TITLE})|{_NAME}): ({FIGURE})", re.ASCII)
-
-_SPELLINGS = [(name, *(old for old, new in FORMER.items() if new == name)) for name in FIELDS[1:]]
-
-_OWN = re.compile(
-    rf"  {_NAME}: \{{(?:time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)(?=[,}}]))?((?:(?:, |(?<=\{{)){_ONE_FIGURE})*)"
-    + "".join(f"(?:, (?:{'|'.join(names)}): {_FORMS[names[0]]})?" for names in _SPELLINGS)
-    + r"\}\Z"
+_FIELD = re.compile(
+    rf"({_KEY}): (?:({_PLAIN}|{_QUOTED})|\{{((?:{_LEAF}\{{{_LEAF}\}})*{_LEAF})\}})(?:, (?!\Z)|\Z)", re.ASCII
 )
-"""Matches a line without notes in its identity; others are read as YAML."""
 
-_PART = re.compile(rf"(?:, )?([a-z]+): (?:({WORD})|\"({_SAFE})\")")
-
-_PARTS = frozenset(IDENTITY) - {"notes"}
-
-_TEXTS = tuple(name for name in FIELDS if _FORMS.get(name) in {f"({WORD})", _TEXT, _DAY})
-
-_DAYS = tuple(name for name in FIELDS if _FORMS.get(name) == _DAY)
-
-_LARGEST = 1e30
+_LINE = re.compile(rf"  ({_KEY}): \{{(.*)\}}\Z", re.ASCII)
 
 
-def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
-    """Return a case's name and the fields of a Baseline; None if the line has another form."""
-    match = _OWN.match(line)
-    if match is None:
-        return None
-    name, time, unit, figures, *rest = match.groups()
-    scatter, runs, detects, processes, anchor, anchor_unit, *texts, power, identity = rest
-    if not all(0 < float(number) < _LARGEST for number in (time, anchor) if number) or not (time or figures):
-        return None
-    if not all(float(number) < _LARGEST for number in (scatter, detects) if number):
-        return None
-    fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
-    if figures:
-        accepted = _EACH_FIGURE.findall(figures)
-        titles = [bare or own.replace("''", "'") for bare, own, _ in accepted]
-        read = tuple(parse_figure(title, text) for title, (_, _, text) in zip(titles, accepted))
-        if any(map(is_taken, titles)) or None in read or len({figure.title for figure in read if figure}) < len(read):
-            return None
-        fields["figures"] = read
-    if scatter:
-        fields["scatter"] = float(scatter) / 100
-    if runs:
-        fields["runs"] = int(runs)
-    if detects:
-        fields["detects"] = float(detects) / 100
-    if processes:
-        fields["processes"] = int(processes)
-    if anchor:
-        fields["anchor"] = float(anchor) * TIME_UNITS[anchor_unit]
-    fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
-    if not all(_on_the_calendar(fields[name]) for name in _DAYS if name in fields):
-        return None
-    if power:
-        fields["limited"] = True
-    if identity is not None:
-        fields["identity"] = _identity(identity, device)
-        if fields["identity"] is None:
-            return None
-    return name.replace("''", "'"), fields
-
-
-@lru_cache(maxsize=4096)
-def _on_the_calendar(day: str) -> bool:
-    try:
-        dt.date.fromisoformat(day)
-    except ValueError:
-        return False
-    return True
+def own_nodes(line: str) -> tuple[str, Node] | None:
+    """Return a case's name and its fields, as YAML would read them; None if the line has another form than ours."""
+    match = _LINE.match(line)
+    nodes = _nodes(match[2]) if match else None
+    return (_unquoted(match[1]), nodes) if match and nodes is not None else None
 
 
 @lru_cache(maxsize=256)
-def _identity(text: str, device: str) -> Identity | None:
-    """Return an identity without notes; most lines of a file have the same one."""
-    pairs = [(key, word or quoted) for key, word, quoted in _PART.findall(text)]
-    parts = dict(pairs)
-    return Identity(**{"device": device, **parts}) if len(parts) == len(pairs) and parts.keys() <= _PARTS else None
+def _nodes(text: str) -> Node | None:
+    """Return the fields between two braces; most lines of a file have the same identity."""
+    nodes: dict[str, Any] = {}
+    end = 0
+    while end < len(text):
+        match = _FIELD.match(text, end)
+        if match is None:
+            return None
+        key, leaf, inner = match.groups()
+        name, node = _unquoted(key), _nodes(inner) if leaf is None else _unquoted(leaf)
+        if node is None or name in nodes:
+            return None
+        nodes[name] = node
+        end = match.end()
+    return nodes
+
+
+def _unquoted(text: str) -> str:
+    if text[0] == "'":
+        return text[1:-1].replace("''", "'")
+    if text[0] == '"':
+        return str(json.loads(text)) if "\\" in text else text[1:-1]
+    return text

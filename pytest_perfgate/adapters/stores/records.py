@@ -33,7 +33,7 @@ from pytest_perfgate.adapters.stores.record_files import (
 from pytest_perfgate.adapters.system.files import content, first_bytes, locked, uncollected, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, without_secrets, written
 from pytest_perfgate.model.metric import Problem
-from pytest_perfgate.model.project import Names, shareable
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.values import plain
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 

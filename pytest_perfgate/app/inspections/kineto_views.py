@@ -288,7 +288,7 @@ def _timeline_block(view: TraceView) -> Block:
 
 def _steps_block(view: TraceView) -> Block:
     parts = view.stretches
-    lines = step_lines(parts)
+    lines = [*step_lines(parts)]
     if not lines:
         marked = len(steps(view.whole.trace))
         if not marked:

@@ -326,7 +326,8 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
 
 def _asks_for_time(decision: Proposal) -> bool:
     """Return whether a limit uses the time, not only a speed-up, which stores the time as well."""
-    return not (verdicts := decision.report.verdicts) or any(v.limit.metric != "speedup" for v in verdicts)
+    metrics = {verdict.limit.metric for verdict in decision.report.verdicts}
+    return metrics != {"speedup"}
 
 
 def _busy_note(shown: Sequence[Proposal]) -> str:

@@ -119,7 +119,7 @@ def _bars(
     y += 20
     marks += body
     if note:
-        marks += [words(left, y + 12, text, colour=SOFT) for text in [fitted(note, width - left)]]
+        marks.append(words(left, y + 12, fitted(note, width - left), colour=SOFT))
         y += 18
     return sheet(width, y + 4, marks, alt)
 

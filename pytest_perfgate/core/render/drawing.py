@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import escape
 
 from pytest_perfgate.model.metric import Bar, Picture
-from pytest_perfgate.model.project import Names, shareable
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.values import value
 
 INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#b3541e)"

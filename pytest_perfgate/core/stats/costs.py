@@ -236,7 +236,8 @@ def divided(
     alone = _too_large(known or Counter({*names}), count, bound)
     units = Counter(_unit(name, alone) for name in names)
     placed = _spread(known, count, alone) if known else _by_names(units, count)
-    return {name: placed.get(unit) or _ranked(unit, count)[0] for name in names for unit in [_unit(name, alone)]}
+    places = {unit: placed.get(unit) or _ranked(unit, count)[0] for unit in units}
+    return {name: places[_unit(name, alone)] for name in names}
 
 
 def _unit(nodeid: str, alone: Collection[str]) -> str:

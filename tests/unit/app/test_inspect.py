@@ -32,7 +32,7 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
-from pytest_perfgate.model.project import Names
+from pytest_perfgate.model.privacy import Names
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import HOST, KEY, KINDS, limit, measured, samples

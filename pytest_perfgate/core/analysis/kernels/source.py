@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.metric import Block, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.project import Names, shareable
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -149,26 +149,22 @@ def _side(jobs: Sequence[Job], job: Job) -> str:
 
 def overlap_picture(*jobs: Job) -> Picture:
     """Draw the hidden part by stage and rank, with the distribution of kernels; two jobs side by side."""
-    rows = [
-        (
-            row.exposed_ns,
-            overlap_row(
-                f"{f'rank {result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}{_side(jobs, job)}",
-                row.total_ns - row.exposed_ns,
-                row.total_ns,
-                members(result.lane, row),
-            ),
-        )
-        for job in jobs
-        for result in job.ranks
-        for row in result.overlaps
-        for stage in [f"({row.stage})" if row.outside else row.stage]
-    ]
+    rows = [pair for job in jobs for pair in _overlap_rows(job, _side(jobs, job))]
     if not rows:
         raise PerfgateError("picture-none", "no communication has a stream of its own in the window")
     ranked = [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
     first = [row for row in _paired([row for _, row in rows]) if row in ranked[:MOST_ROWS]]
     return overlap_bars([*first, *ranked[MOST_ROWS:]], "stage")
+
+
+def _overlap_rows(job: Job, side: str) -> Iterator[tuple[float, Row]]:
+    """Yield the exposed time of each stage and rank, and its row."""
+    for result in job.ranks:
+        rank = f"rank {result.rank.name}: " if len(job.ranks) > 1 else ""
+        for row in result.overlaps:
+            label = f"{rank}{f'({row.stage})' if row.outside else row.stage}{side}"
+            hidden_ns = row.total_ns - row.exposed_ns
+            yield row.exposed_ns, overlap_row(label, hidden_ns, row.total_ns, members(result.lane, row))
 
 
 def _paired(rows: Sequence[Row]) -> list[Row]:

@@ -182,15 +182,15 @@ def window(job: Job) -> Document:
         ),
     )
     wrong = problems(job)
-    rows = tuple(
-        (str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(r.lane.kernels), r.lane.straddlers, r.lane.cut,
-         w.covers, w.apart, Bottleneck.INVALID.value if wrong else rank_class(r).bottleneck.value, w.how)
-        for r in job.ranks
-        for w in (r.lane.window,)
-    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for r in job.ranks:
+        lane, w = r.lane, r.lane.window
+        bottleneck = Bottleneck.INVALID if wrong else rank_class(r).bottleneck
+        rows.append((str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(lane.kernels), lane.straddlers,
+                     lane.cut, w.covers, w.apart, bottleneck.value, w.how))  # fmt: skip
     rule = "left out whole" if job.reading.original else "clipped to it"
     note = f"Kernels that straddle an edge of the window are {rule}. Coverage: of the capture, by all ranges like it."
-    table = Table(columns=columns, rows=rows, note=note)
+    table = Table(columns=columns, rows=tuple(rows), note=note)
     return Document(title="Window", blocks=(table, *notes(job)))
 
 
@@ -246,15 +246,9 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
             "pid | rank | window_ns: time | computation: fraction | exposed_comm: fraction | "
             "exposed_copies: fraction | idle: fraction | launch_share: fraction"
         ),
-        rows=tuple(
-            (str(r.rank.pid), r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w,
-             t.exposed_copies_ns / w, t.idle_ns / w, r.launch_ns / w if r.launch_ns is not None else None)
-            for r in job.ranks
-            for t in (r.time,)
-            for w in (max(t.window_ns, 1),)
-        ),
+        rows=tuple(map(_use, job.ranks)),
         note="launch_share: time the host spends launching, over the window, by union of its threads",
-    )  # fmt: skip
+    )
     listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
     host = Table(
         title="Host calls in the window",
@@ -263,6 +257,12 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
         limit=shown,
     )
     return (uses, host) if listed else (uses,)
+
+
+def _use(result: RankResult) -> tuple[Cell, ...]:
+    rank, time, whole = result.rank, result.time, max(result.time.window_ns, 1)
+    parts = (time.computation_ns, time.exposed_comm_ns, time.exposed_copies_ns, time.idle_ns, result.launch_ns)
+    return str(rank.pid), rank.name, time.window_ns, *(None if part is None else part / whole for part in parts)
 
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:

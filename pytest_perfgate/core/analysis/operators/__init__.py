@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from pytest_perfgate.core.analysis.operators import attention, layers, pointwise
+from pytest_perfgate.core.analysis.operators import layers, pointwise
 from pytest_perfgate.core.analysis.work import known_dtype, width
 from pytest_perfgate.model.values import Work, regex, value
 
@@ -133,12 +133,12 @@ Model = Callable[[OperatorCall], Work]
 
 _FAMILIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("GEMM", layers.MODELS),
-    ("CONV_fwd", layers.FORWARD),
-    ("CONV_bwd", layers.BACKWARD),
-    ("SDPA_fwd", attention.FORWARD),
-    ("SDPA_bwd", attention.BACKWARD),
-    ("NORM_fwd", layers.NORM_FORWARD),
-    ("NORM_bwd", layers.NORM_BACKWARD),
+    ("CONV_fwd", layers.CONVOLUTIONS),
+    ("CONV_bwd", layers.CONVOLUTIONS_BACKWARD),
+    ("SDPA_fwd", layers.ATTENTION),
+    ("SDPA_bwd", layers.ATTENTION_BACKWARD),
+    ("NORM_fwd", layers.NORMS),
+    ("NORM_bwd", layers.NORMS_BACKWARD),
     ("elementwise", pointwise.ELEMENTWISE),
     ("reduce", pointwise.REDUCTIONS),
     ("softmax", pointwise.SOFTMAX),

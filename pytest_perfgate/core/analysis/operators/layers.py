@@ -1,25 +1,35 @@
-"""Matrix products, convolutions, norms as PyTorch records them."""
+"""Layers as PyTorch and FlashAttention record them: matrix products, convolutions, norms, attention."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.work import bmm, gemm, mixed_gemm
 from pytest_perfgate.core.analysis.work_layers import (
+    Heads,
+    Packing,
+    area_bounds,
+    attention,
+    attention_backward,
     conv,
     conv_backward,
     fused_moe,
     grouped_gemm,
     norm,
     norm_backward,
+    packed_attention,
+    packed_work,
     rms_norm,
 )
+from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.operators import OperatorCall
-    from pytest_perfgate.model.values import Work
+    from pytest_perfgate.core.analysis.work_layers import ConvolutionOptions
 
 
 def mm(call: OperatorCall) -> Work:
@@ -100,29 +110,28 @@ MODELS = {
 
 
 def convolution(call: OperatorCall) -> Work:
-    return conv(
-        call.shape(0),
-        call.shape(1),
-        dtype=call.dtype(0),
-        stride=call.numbers(3) or 1,
-        padding=call.numbers(4) or 0,
-        dilation=call.numbers(5) or 1,
-        transposed=call.flag(6),
-        output_padding=call.numbers(7) or 0,
-        groups=call.number(8),
-        bias=call.tensor(2),
-    )
+    return conv(call.shape(0), call.shape(1), dtype=call.dtype(0), **_options(call, 3, bias=call.tensor(2)))
 
 
-def cudnn(call: OperatorCall) -> Work:
-    return _of_library(call, 2)
+def convolution_backward(call: OperatorCall) -> Work:
+    mask = _mask(call, 10)
+    return conv_backward(call.shape(1), call.shape(2), dtype=call.dtype(1), mask=mask, **_options(call, 4))
 
 
-def miopen(call: OperatorCall) -> Work:
-    return _of_library(call, 3, bias=call.tensor(2))
+def _options(call: OperatorCall, at: int, *, bias: bool = False) -> ConvolutionOptions:
+    """Return the options of a convolution, which begin at this argument."""
+    return {
+        "stride": call.numbers(at) or 1,
+        "padding": call.numbers(at + 1) or 0,
+        "dilation": call.numbers(at + 2) or 1,
+        "transposed": call.flag(at + 3),
+        "output_padding": call.numbers(at + 4) or 0,
+        "groups": call.number(at + 5),
+        "bias": bias,
+    }
 
 
-def _of_library(call: OperatorCall, at: int, *, bias: bool = False) -> Work:
+def library_convolution(call: OperatorCall, at: int) -> Work:
     """Return the work of a library's own convolution, whose options begin at this argument."""
     return conv(
         call.shape(0),
@@ -132,84 +141,42 @@ def _of_library(call: OperatorCall, at: int, *, bias: bool = False) -> Work:
         stride=call.numbers(at + 1) or 1,
         dilation=call.numbers(at + 2) or 1,
         groups=call.number(at + 3),
-        bias=bias,
+        bias=at > 2 and call.tensor(2),
     )
 
 
-def backward(call: OperatorCall) -> Work:
-    mask = call.flags(10)
-    if len(mask) != 3:
-        raise ValueError("the output mask was not recorded")
-    return conv_backward(
-        call.shape(1),
-        call.shape(2),
-        dtype=call.dtype(1),
-        mask=(mask[0], mask[1], mask[2]),
-        stride=call.numbers(4) or 1,
-        padding=call.numbers(5) or 0,
-        dilation=call.numbers(6) or 1,
-        transposed=call.flag(7),
-        output_padding=call.numbers(8) or 0,
-        groups=call.number(9),
-    )
-
-
-FORWARD = {
+CONVOLUTIONS = {
     "aten::convolution": convolution,
     "aten::_convolution": convolution,
-    "aten::cudnn_convolution": cudnn,
-    "aten::miopen_convolution": miopen,
+    "aten::cudnn_convolution": partial(library_convolution, at=2),
+    "aten::miopen_convolution": partial(library_convolution, at=3),
 }
 
-BACKWARD = {"aten::convolution_backward": backward}
+CONVOLUTIONS_BACKWARD = {"aten::convolution_backward": convolution_backward}
 
 
-def batch(call: OperatorCall) -> Work:
+def normalisation(call: OperatorCall, *, affine: int, sizes: int = 0, training: int = 0) -> Work:
+    """Return the work of a norm over channels, or over the list ``sizes``; the numbers are positions of arguments."""
+    # Only a batch norm has the flag ``training``: others always compute the statistics.
     shape = call.shape(0)
-    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(5))
-
-
-def layer(call: OperatorCall) -> Work:
-    """Statistics are always computed, since a row is normalised by its own."""
-    shape, inner = call.shape(0), prod(call.numbers(1))
-    return norm(shape, inner, dtype=call.dtype(0), affine=call.tensor(2), training=True)
-
-
-def group(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(2), training=True)
-
-
-def native_group(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=True)
+    inner = prod(call.numbers(sizes)) if sizes else shape[1]
+    gathers = call.flag(training) if training else True
+    return norm(shape, inner, dtype=call.dtype(0), affine=call.tensor(affine), training=gathers)
 
 
 def root_mean_square(call: OperatorCall) -> Work:
     return rms_norm(call.shape(0), prod(call.numbers(1)), dtype=call.dtype(0), affine=call.tensor(2))
 
 
-def batch_backward(call: OperatorCall) -> Work:
+def normalisation_backward(call: OperatorCall, *, affine: int, sizes: int = 0, mask: int = 0) -> Work:
+    """Return the work of its gradients; without the position of a mask, all three are computed."""
     shape = call.shape(0)
-    return norm_backward(shape, shape[1], dtype=call.dtype(0), mask=_mask(call, 9), affine=call.tensor(2))
+    inner = prod(call.numbers(sizes)) if sizes else shape[1]
+    computed = _mask(call, mask) if mask else (True, True, True)
+    return norm_backward(shape, inner, dtype=call.dtype(0), mask=computed, affine=call.tensor(affine))
 
 
-def miopen_backward(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    return norm_backward(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(2))
-
-
-def layer_backward(call: OperatorCall) -> Work:
-    shape, inner = call.shape(0), prod(call.numbers(2))
-    return norm_backward(shape, inner, dtype=call.dtype(0), mask=_mask(call, 7), affine=call.tensor(5))
-
-
-def group_backward(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    return norm_backward(shape, shape[1], dtype=call.dtype(0), mask=_mask(call, 9), affine=call.tensor(4))
-
-
-def rms_backward(call: OperatorCall) -> Work:
+def root_mean_square_backward(call: OperatorCall) -> Work:
     shape, inner = call.shape(0), prod(call.numbers(2))
     mask = call.flags(5)
     whole = (mask[0], mask[1], False) if len(mask) == 2 else (True, True, False)
@@ -223,21 +190,174 @@ def _mask(call: OperatorCall, at: int) -> tuple[bool, bool, bool]:
     return flags[0], flags[1], flags[2]
 
 
-NORM_FORWARD = {
-    **{f"aten::{name}_norm": batch for name in ("batch", "native_batch", "cudnn_batch", "miopen_batch", "instance")},
-    "aten::layer_norm": layer,
-    "aten::native_layer_norm": layer,
-    "aten::group_norm": group,
-    "aten::native_group_norm": native_group,
+_BATCH_NORMS = ("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "instance_norm")
+
+NORMS = {
+    **{f"aten::{name}": partial(normalisation, affine=1, training=5) for name in _BATCH_NORMS},
+    "aten::layer_norm": partial(normalisation, affine=2, sizes=1),
+    "aten::native_layer_norm": partial(normalisation, affine=2, sizes=1),
+    "aten::group_norm": partial(normalisation, affine=2),
+    "aten::native_group_norm": partial(normalisation, affine=1),
     "aten::_fused_rms_norm": root_mean_square,
     "aten::rms_norm": root_mean_square,
 }
 
-NORM_BACKWARD = {
-    "aten::native_batch_norm_backward": batch_backward,
-    "aten::miopen_batch_norm_backward": miopen_backward,
-    "aten::cudnn_batch_norm_backward": miopen_backward,
-    "aten::native_layer_norm_backward": layer_backward,
-    "aten::native_group_norm_backward": group_backward,
-    "aten::_fused_rms_norm_backward": rms_backward,
+NORMS_BACKWARD = {
+    "aten::native_batch_norm_backward": partial(normalisation_backward, affine=2, mask=9),
+    "aten::miopen_batch_norm_backward": partial(normalisation_backward, affine=2),
+    "aten::cudnn_batch_norm_backward": partial(normalisation_backward, affine=2),
+    "aten::native_layer_norm_backward": partial(normalisation_backward, affine=5, sizes=2, mask=7),
+    "aten::native_group_norm_backward": partial(normalisation_backward, affine=4, mask=9),
+    "aten::_fused_rms_norm_backward": root_mean_square_backward,
 }
+
+
+def heads_first(call: OperatorCall, causal: int, at: int = 0) -> Work:
+    """Read Q, K, V as (batch, heads, sequence, dim), in a backward operator after the gradient."""
+    (batch, heads, queries, dim), k, v = call.shape(at), call.shape(at + 1), call.shape(at + 2)
+    count = attention_backward if at else attention
+    return count(
+        batch, heads, queries, dim, dtype=call.dtype(at), keys=k[2], kv_heads=k[1], value_dim=v[3],
+        causal=call.flag(causal),
+    )  # fmt: skip
+
+
+def _sequence_first(call: OperatorCall, at: int, *, causal: bool, bottom_right: bool = True) -> Work:
+    """Read Q, K, V as (batch, sequence, heads, dim), in a backward operator after the gradient."""
+    (batch, queries, heads, dim), k, v = call.shape(at), call.shape(at + 1), call.shape(at + 2)
+    count = attention_backward if at else attention
+    return count(
+        batch, heads, queries, dim, dtype=call.dtype(at), keys=k[1], kv_heads=k[2], value_dim=v[3],
+        causal=causal, bottom_right=bottom_right,
+    )  # fmt: skip
+
+
+def flash_function(call: OperatorCall) -> Work:
+    return _sequence_first(call, 0, causal=call.flag(5) or call.flag(6))
+
+
+def flash_function_backward(call: OperatorCall) -> Work:
+    """Read gradient, Q, K, V, output, statistics, the three results, dropout, scale, causal."""
+    return _sequence_first(call, 1, causal=call.flag(11))
+
+
+@value
+class Layout:
+    """The positions of an operator's arguments; tensors are sequence first, heads second to last."""
+
+    query: int
+    """In a backward operator after the gradient."""
+    lengths: int
+    """Running sums of the queries' lengths, followed by the keys', then the longest of both."""
+    mask: int
+    numbered: bool = False
+    """Whether the mask is a number: 1 from the top left, 2 from the bottom right."""
+
+    def causal(self, call: OperatorCall) -> bool:
+        return call.text(self.mask) in {"1", "2"} if self.numbered else call.flag(self.mask)
+
+    def aligned(self, call: OperatorCall) -> bool:
+        """Return whether the causal diagonal ends at the last key."""
+        return not (self.numbered and call.text(self.mask) == "1")
+
+
+_PACKED_FORWARD = {
+    "aten::_flash_attention_forward": Layout(query=0, lengths=3, mask=8),
+    "aten::_efficient_attention_forward": Layout(query=0, lengths=4, mask=9, numbered=True),
+    "flash_attn::_flash_attn_varlen_forward": Layout(query=0, lengths=3, mask=9),
+    "FlashAttnVarlenFunc": Layout(query=0, lengths=3, mask=9),
+}
+
+_PACKED_BACKWARD = {
+    "aten::_flash_attention_backward": Layout(query=1, lengths=6, mask=11),
+    "aten::_efficient_attention_backward": Layout(query=1, lengths=6, mask=14, numbered=True),
+    "flash_attn::_flash_attn_varlen_backward": Layout(query=1, lengths=9, mask=15),
+}
+
+_PACKED = {**_PACKED_FORWARD, **_PACKED_BACKWARD}
+
+
+def packed(call: OperatorCall) -> Work:
+    """Return the work of an operator whose sequences may be of several lengths, one behind the other."""
+    layout = _PACKED[call.name]
+    if call.tensor(layout.lengths):
+        return _of_lengths(call, layout)
+    return _sequence_first(call, layout.query, causal=layout.causal(call), bottom_right=layout.aligned(call))
+
+
+ATTENTION = {
+    "aten::_scaled_dot_product_flash_attention": partial(heads_first, causal=4),
+    "aten::_scaled_dot_product_flash_attention_for_cpu": partial(heads_first, causal=4),
+    "aten::_scaled_dot_product_efficient_attention": partial(heads_first, causal=6),
+    "aten::_scaled_dot_product_cudnn_attention": partial(heads_first, causal=6),
+    "aten::scaled_dot_product_attention": partial(heads_first, causal=5),
+    "FlashAttnFunc": flash_function,
+    "flash_attn::_flash_attn_forward": flash_function,
+    **dict.fromkeys(_PACKED_FORWARD, packed),
+}
+
+ATTENTION_BACKWARD = {
+    "aten::_scaled_dot_product_flash_attention_backward": partial(heads_first, causal=11, at=1),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": partial(heads_first, causal=7, at=1),
+    "aten::_scaled_dot_product_efficient_attention_backward": partial(heads_first, causal=11, at=1),
+    "aten::_scaled_dot_product_cudnn_attention_backward": partial(heads_first, causal=14, at=1),
+    "flash_attn::_flash_attn_backward": flash_function_backward,
+    **dict.fromkeys(_PACKED_BACKWARD, packed),
+}
+
+
+def _of_lengths(call: OperatorCall, layout: Layout) -> Work:
+    q, k, v = (call.shape(layout.query + at)[-3:] for at in range(3))
+    sizes = Heads(query=q[1], key=k[1], dim=q[2], value_dim=v[2])
+    dtype, causal, backward = call.dtype(layout.query), layout.causal(call), layout.query > 0
+    ends, key_ends = call.numbers(layout.lengths), call.numbers(layout.lengths + 1)
+    if len(ends) > 1 and len(key_ends) == len(ends):
+        return packed_attention(
+            _lengths(ends), sizes.query, sizes.dim, dtype=dtype, keys=_lengths(key_ends), kv_heads=sizes.key,
+            value_dim=sizes.value_dim, causal=causal, bottom_right=layout.aligned(call), backward=backward,
+        )  # fmt: skip
+    packing = Packing(
+        queries=q[0],
+        keys=k[0],
+        sequences=max(call.shape(layout.lengths)[0] - 1, 1),
+        longest_query=_longest(call, layout.lengths + 2, q[0]),
+        longest_key=_longest(call, layout.lengths + 3, k[0]),
+    )
+    least, most = area_bounds(packing, causal=causal)
+    if not most:
+        raise ValueError("the packed sequences are empty")
+    work = packed_work(least or None, (packing.queries, packing.keys), sizes, dtype, backward=backward)
+    return replace(work, note=_note(packing, least, most))
+
+
+def _lengths(ends: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(after - before for before, after in pairwise(ends))
+
+
+def _longest(call: OperatorCall, at: int, total: int) -> int:
+    """Return the recorded longest, at most the total."""
+    numbers = call.numbers(at)
+    return min(numbers[0], total) if numbers and numbers[0] > 0 else total
+
+
+def _note(packing: Packing, least: int, most: int) -> str:
+    if least == most:
+        return ""
+    if not least:
+        return "operations not observable in a trace: the lengths of packed sequences are not recorded"
+    return (
+        f"a lower bound, at most {most / least:.3g} times as much: "
+        f"the lengths of {packing.sequences:,} packed sequences are not recorded"
+    )
+
+
+def packed_ends(call: OperatorCall) -> dict[int, tuple[int, ...]]:
+    """Return running sums that replace unrecorded lengths of packed sequences, as equal as possible."""
+    layout = _PACKED.get(call.name)
+    if layout is None or not (call.tensor(layout.lengths) and call.tensor(layout.lengths + 1)):
+        return {}
+    ends = {}
+    for at, tensor in ((layout.lengths, layout.query), (layout.lengths + 1, layout.query + 1)):
+        total, count = call.shape(tensor)[-3], max(call.shape(at)[0] - 1, 1)
+        ends[at] = tuple(total * number // count for number in range(count + 1))
+    return ends

@@ -250,20 +250,8 @@ JOINED = dict.fromkeys(("aten::cat", "aten::_cat", "aten::concat", "aten::stack"
 
 NAME = regex(r"^triton_(poi|red|per)_fused_(.+?)_(\d+)$")
 
-_FREE = {
-    "view",
-    "unsafe_view",
-    "clone",
-    "t",
-    "transpose",
-    "permute",
-    "expand",
-    "unsqueeze",
-    "squeeze",
-    "slice",
-    "to",
-    "copy",
-}
+_FREE = "view unsafe_view clone t transpose permute expand unsqueeze squeeze slice to copy"
+"""Operators that compute nothing."""
 
 
 def triton(call: OperatorCall) -> Work:
@@ -283,4 +271,4 @@ def fused_operators(name: str) -> tuple[str, ...]:
     if not match:
         return ()
     listed = match.group(2).replace("_unsafe_view", "").replace("__", "_").strip("_")
-    return tuple(word for word in listed.split("_") if word and word not in _FREE and not word.isdigit())
+    return tuple(word for word in listed.split("_") if word and word not in _FREE.split() and not word.isdigit())

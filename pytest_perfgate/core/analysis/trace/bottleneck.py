@@ -33,8 +33,8 @@ from pytest_perfgate.model.metric import (
     Section,
     Severity,
 )
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.profiles import Category, Kind
-from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:

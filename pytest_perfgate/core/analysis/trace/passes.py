@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.operators.attention import packed_ends
+from pytest_perfgate.core.analysis.operators.layers import packed_ends
 from pytest_perfgate.core.analysis.operators.pointwise import element_types
 from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.model.errors import PerfgateError

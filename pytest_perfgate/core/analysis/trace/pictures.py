@@ -108,7 +108,7 @@ def of_pair(name: str, before: InspectedTrace, after: InspectedTrace) -> Picture
 
 def _steps_picture(view: InspectedTrace) -> Picture:
     """Draw how each step was spent, or without steps each device."""
-    stepped, host = step_lines(view.stretches), view.survey.on_host
+    stepped, host = [*step_lines(view.stretches)], view.survey.on_host
     if len(stepped) > 1:
         return times_picture(stepped, "step", on_host=host)
     devices = [("host" if host else f"device {n}", line) for n, line in timelines(view.survey).items()]

@@ -209,13 +209,11 @@ def timelines(survey: Survey) -> dict[int, Timeline]:
     return by_device
 
 
-def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
-    return [
-        (f"{part.stretch}, device {device}" if len(by_device) > 1 else part.stretch, line)
-        for part in parts
-        for by_device in [timelines(part)]
-        for device, line in by_device.items()
-    ]
+def step_lines(parts: Sequence[Survey]) -> Iterator[tuple[str, Timeline]]:
+    for part in parts:
+        by_device = timelines(part)
+        for device, line in by_device.items():
+            yield f"{part.stretch}, device {device}" if len(by_device) > 1 else part.stretch, line
 
 
 def _of_host(survey: Survey, window: tuple[int, int] | None) -> Timeline:

@@ -19,20 +19,9 @@ if TYPE_CHECKING:
 
 UNARY = {
     f"aten::{n}"
-    for n in (
-        "copy",
-        "copy_",
-        "clamp_min",
-        "clamp_min_",
-        "clamp_max",
-        "clamp_max_",
-        "sigmoid",
-        "rsqrt",
-        "silu",
-        "neg",
-        "pow",
-    )
-}
+    for n in ("copy", "copy_", "clamp_min", "clamp_min_", "clamp_max", "clamp_max_", "sigmoid", "rsqrt", "silu",
+              "neg", "pow")
+}  # fmt: skip
 
 BINARY = {f"aten::{n}" for n in ("div", "div_", "mul", "mul_", "add", "add_", "sigmoid_backward", "threshold_backward")}
 

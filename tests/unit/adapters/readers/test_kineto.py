@@ -14,8 +14,8 @@ from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kine
 from pytest_perfgate.app.inspect import Shareable
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.privacy import Names
 from pytest_perfgate.model.profiles import Category
-from pytest_perfgate.model.project import Names
 from tests.kineto_file import document, host, kernel, launch, written
 
 EVENTS = [host("aten::mm", 0, 10), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]

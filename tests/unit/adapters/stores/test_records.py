@@ -22,7 +22,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.project import Names, shareable
+from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.verdict import Shard
 from tests.reports import baseline, case, run
 
