@@ -71,6 +71,22 @@ _SERIES = "select id from series where device = ? and key = ?"
 
 _RUN = "name, moment, git_commit, branch"
 
+_FIRST_FORM = """
+alter table sitting rename to before;
+insert into run (name, at, moment, git_commit, branch)
+  select distinct moment || ' ' || git_commit, moment_at(moment), moment, git_commit, branch from before where true
+  on conflict do nothing;
+insert into series (device, key) select distinct device, key from before;
+insert into word (text) select identity from before union select '';
+insert or ignore into sitting
+  select s.id, r.at, r.id, b.time, b.processes, b.scatter, b.clock_hz, w.id, no.id, no.id, no.id, no.id
+  from before b join series s on s.device = b.device and s.key = b.key
+  join run r on r.name = b.moment || ' ' || b.git_commit join word w on w.text = b.identity
+  join word no on no.text = '';
+drop table before
+"""
+"""Converts a history with one table to the present form."""
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 SERVERS = ("postgresql://", "postgres://")
@@ -224,11 +240,10 @@ class SqliteHistory(SeriesReader):
     def _prepare(self, database: sqlite3.Connection) -> None:
         version = database.execute("pragma user_version").fetchone()[0]
         owner = database.execute("pragma application_id").fetchone()[0]
-        if owner == _APPLICATION and version != SCHEMA:
+        if version > SCHEMA and owner == _APPLICATION:
             what = f"its form is version {version}, this one reads {SCHEMA}"
-            fix = "" if version > SCHEMA else "delete it, then: perfgate history add"
-            raise PerfgateError("history-version", what, fix=fix, place=str(self._path))
-        if owner == _APPLICATION:
+            raise PerfgateError("history-version", what, place=str(self._path))
+        if owner == _APPLICATION and version == SCHEMA:
             return
         with locked(_home(self._path), self._path):  # switching to a write-ahead log does not wait for other writers
             self._create(database)
@@ -237,10 +252,13 @@ class SqliteHistory(SeriesReader):
         owner = database.execute("pragma application_id").fetchone()[0]
         if database.execute("select count(*) from sqlite_master").fetchone()[0] and owner != _APPLICATION:
             raise PerfgateError("history-unreadable", "it holds tables of another program", place=str(self._path))
+        database.create_function("moment_at", 1, moment_at)
         database.execute("pragma journal_mode = wal")
         database.execute("begin immediate")
-        if not database.execute("pragma user_version").fetchone()[0]:
-            for statement in _TABLES.split(";"):
+        version = database.execute("pragma user_version").fetchone()[0]
+        if version < SCHEMA:
+            first, *rest = _FIRST_FORM.split(";") if version else [""]
+            for statement in (first, *_TABLES.split(";"), *rest):
                 database.execute(statement)
         database.execute(f"pragma application_id = {_APPLICATION}")
         database.execute(f"pragma user_version = {SCHEMA}")

@@ -93,7 +93,7 @@ STORE_CODES = codes_of(
             "move the file away; the next run starts a new one",
         ),
         "history-version": (
-            "The history database was written by another version",
+            "The history database was written by a later version",
             "its columns may mean something else",
             "upgrade: pip install --upgrade pytest-perfgate",
         ),
