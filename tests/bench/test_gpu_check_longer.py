@@ -29,7 +29,7 @@ def verdict(name: str, outcome: Outcome, power: str = "") -> tuple[str, Verdict]
     )
 
 
-LIMITED = "at the device's limit: 1.5 GHz then, 1.4 GHz now"
+LIMITED = "at the device's limit: 1500 MHz then, 1400 MHz now"
 
 
 @pytest.mark.parametrize(
