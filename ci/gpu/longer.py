@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ci.gpu.builds import committed, pytest, write_project
 from ci.gpu.card import Row, under_bar
-from ci.gpu.parts import Check
+from ci.gpu.parts import NO_TIME, Check
 from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surroundings
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
@@ -122,6 +122,9 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
     """Compare the scatter of pairs of fresh processes and of forks, with unchanged code."""
     project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
+    if seconds <= 0:
+        yield {"what": "pairs of forks", "refused": NO_TIME, "why": f"judging them takes {JUDGING_S:.0f} s"}
+        return
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
     command += ["calibrate", "--json", "--scaled-only", "--fresh", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
     command += ["--pytest", f"-p no:randomly --perfgate-clocks {check.plan.clocks.value}"]
@@ -138,6 +141,9 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
     enough = min(row.values()) >= LEAST
     if refusals := [line.partition(NOT_FORKED)[2] for line in output.splitlines() if NOT_FORKED in line]:
         row["why"] = refusals[0]
+    elif not enough:
+        yield {"what": "pairs of both kinds", **row, "refused": "too few", "why": f"{LEAST} of each are asked for"}
+        return
     yield under_bar({"what": "pairs of both kinds", **row}, "forks", enough)
 
 

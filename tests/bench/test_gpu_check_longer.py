@@ -84,6 +84,12 @@ def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monke
         assert one["would be forked"] is False
         assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, expected)
         assert both.get("why", "") == ("" if forked else "fresh interpreter: 2 threads run")
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (0, facts))
+    monkeypatch.setattr(longer, "played", lambda project, phase: 9)
+    *_, few = longer.forks(check, tmp_path)
+    assert (few["refused"], few["forked"], "bar" in few) == ("too few", 9, False), "their time was over"
+    short = SimpleNamespace(plan=check.plan, ends=time.monotonic() + 60)
+    assert [row["refused"] for row in longer.forks(short, tmp_path)] == ["no time"]
     monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, "ERROR: 3 rounds so far"))
     (row,) = longer.forks(check, tmp_path)
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")
