@@ -25,6 +25,8 @@ JUDGING_S = 75.0
 """Kept of the part's time for the end of a round, drawing suites and printing."""
 SUITES = ("triton_kernels", "cuda_extension", "cupy_kernels", "nvbench", "compiled_kernels")
 """The last one compiles for minutes."""
+BUILD_S = 120.0
+"""The longest build of an extension: without it its suite says that it is not built, and the others go on."""
 NVCC = Path("/usr/local/cuda/bin/nvcc")
 """Where torch's builds look for it too: it is not always on the PATH."""
 NOTHING_COLLECTED = 5
@@ -97,7 +99,8 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
         env, logs = surroundings(out), out / f"suite-{name}"
         if (project / "setup.py").exists() and (shutil.which("nvcc") or NVCC.exists()):
             build = [sys.executable, "setup.py", "build_ext", "--inplace"]
-            run_logged(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
+            most_s = min(BUILD_S, check.ends - time.monotonic())
+            run_logged(build, logs.with_suffix(".build.txt"), most_s, cwd=project, env=env)
             env["PYTHONPATH"] = f"{project}:{env['PYTHONPATH']}"
         begun = time.monotonic()
         command = [*pytest(check), "--perfgate-rounds", "1", "-rs"]

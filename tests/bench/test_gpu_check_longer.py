@@ -71,6 +71,21 @@ def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypat
     assert [row.get("refused") for row in longer.suites(check, tmp_path)] == [None, "no time"]
 
 
+def test_a_build_that_takes_long_leaves_time_for_the_suites(check, tmp_path: Path, monkeypatch) -> None:
+    limits = {}
+
+    def output_of(command, log, left_s, **options):
+        limits[log.name] = left_s
+        return (0, "5 passed")
+
+    monkeypatch.setattr(longer, "run_logged", output_of)
+    monkeypatch.setattr(longer.shutil, "which", lambda name: "nvcc")
+    list(longer.suites(check, tmp_path))
+    builds = [left_s for name, left_s in limits.items() if name.endswith(".build.txt")]
+    assert builds == [longer.BUILD_S]
+    assert min(left_s for name, left_s in limits.items() if not name.endswith(".build.txt")) > longer.BUILD_S
+
+
 def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
     forks = [{"test": "t", "fresh": 0.003, "forked": 0.005}]
     write_json({"rounds": 15, "power": [{"by": 0.05}], "forks": forks, "tests": [{"test": "t"}]})
