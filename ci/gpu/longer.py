@@ -122,14 +122,14 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
 
 
 def forks(check: Check, out: Path) -> Iterator[Row]:
-    """Compare the scatter of pairs of fresh processes and of forks, with unchanged code."""
+    """Compare the scatter of pairs of fresh processes and of forks, with unchanged code; a later call adds pairs."""
     project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
     if seconds <= 0:
         yield {"what": "pairs of forks", "refused": NO_TIME, "why": f"judging them takes {JUDGING_S:.0f} s"}
         return
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
-    command += ["calibrate", "--json", "--scaled-only", "--fresh", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
+    command += ["calibrate", "--json", "--scaled-only", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
     command += ["--pytest", f"-p no:randomly --perfgate-clocks {check.plan.clocks.value}"]
     log = out / "forks.txt"
     code, output = run_logged(command, log, check.ends - time.monotonic(), cwd=project, env=surroundings(out))
@@ -137,6 +137,9 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
         facts, _ = json.JSONDecoder().raw_decode(output[f"\n{output}".find("\n{") :])
     except ValueError:
         yield {"what": "pairs of forks", "refused": f"exit code {code}", "why": last_line(output)}
+        return
+    if error := facts.get("error"):
+        yield {"what": "pairs of forks", "refused": error["code"], "why": error["what"]}
         return
     for one in facts["forks"]:
         yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}

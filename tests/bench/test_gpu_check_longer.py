@@ -105,6 +105,10 @@ def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monke
     assert (few["refused"], few["forked"], "bar" in few) == ("too few", 9, False), "their time was over"
     short = SimpleNamespace(plan=check.plan, ends=time.monotonic() + 60)
     assert [row["refused"] for row in longer.forks(short, tmp_path)] == ["no time"]
+    error = '\n{"error": {"code": "calibration-wrong", "what": "2 rounds so far"}}\nperfgate: 2 rounds so far\n'
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, f"perfgate: 3 cases\n{error}"))
+    (row,) = longer.forks(check, tmp_path)
+    assert (row["refused"], row["why"]) == ("calibration-wrong", "2 rounds so far")
     monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, "ERROR: 3 rounds so far"))
     (row,) = longer.forks(check, tmp_path)
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")
