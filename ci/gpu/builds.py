@@ -19,6 +19,7 @@ MOST_S, LEAST_DECIDED = 60.0, 0.95
 RUNS, LEAST_VERDICTS, ACCEPTED_RUNS = 10, 100, 4
 """Runs of unchanged code, the verdicts that they must give, and the runs that are accepted before."""
 RUN, TOTAL, NOT_COMPARED = "a run", "verdicts on unchanged code", "not compared"
+ACCEPTED, EDIT = "accepted", "\nRUN = "
 DECIDED = frozenset({"passed", "moved", "improved"})
 """What a verdict on unchanged code may say and be an answer; a regression is one too, and a false one."""
 FILES: Mapping[str, str] = {
@@ -84,16 +85,17 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
     """Accept four runs of ten kernels, then run these ten times, each time with an edit that changes nothing.
 
     Without an edit the code is the accepted code, and no verdict would be needed. Four accepted runs show how far
-    runs lie apart, so that two builds are needed only for what the accepted times cannot decide.
+    runs lie apart, so that two builds are needed only for what the accepted times cannot decide. A later call goes on
+    with the project of an earlier one, whose runs are accepted.
     """
-    project = write_project(out / "repeat")
-    if why := committed(project, "base"):
+    project, message, begun = out / "repeat", "", time.monotonic()
+    earlier = subjects(project)
+    if not earlier and (why := committed(write_project(project), "base")):
         yield {"what": "ten runs", "refused": "no repository", "why": why}
         return
     env = surroundings(out)
     accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
-    begun = time.monotonic()
-    for number in range(1, ACCEPTED_RUNS + 1):
+    for number in range(1 + sum(subject.endswith(ACCEPTED) for subject in earlier), ACCEPTED_RUNS + 1):
         log = out / f"repeat-accepted-{number}.txt"
         code, text = run_logged(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
         option = "--add" if number > 1 else "--new"
@@ -103,14 +105,16 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
             yield {"what": f"accepted run {number}", "refused": "not accepted", "why": (text + message)[-300:]}
         if code is None or (accepted and number == 1):
             return
-        committed(project, f"run {number} accepted")
+        committed(project, f"run {number} {ACCEPTED}")
     counted = [line for line in message.splitlines() if line.partition(" ")[2].startswith("accepted")]
-    yield {"what": f"{ACCEPTED_RUNS} runs accepted", "s": time.monotonic() - begun, "last": "; ".join(counted[-1:])}
+    last = "; ".join(counted[-1:]) or "in an earlier call"
+    yield {"what": f"{ACCEPTED_RUNS} runs accepted", "s": time.monotonic() - begun, "last": last}
     source = project / "tinykernels" / "__init__.py"
-    plain = source.read_text(encoding="utf-8")
-    for number in range(1, RUNS + 1):
+    plain = source.read_text(encoding="utf-8").partition(EDIT)[0]
+    first = 1 + sum(subject.startswith("edit ") for subject in earlier)
+    for number in range(first, first + RUNS):
         begun = time.monotonic()
-        source.write_text(f"{plain}\nRUN = {number}\n", encoding="utf-8")
+        source.write_text(f"{plain}{EDIT}{number}\n", encoding="utf-8")
         committed(project, f"edit {number}")
         log = out / f"repeat-{number}.txt"
         code, text = run_logged(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
@@ -118,6 +122,14 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
             yield {"what": f"run {number}", "refused": "no time", "why": text[-200:]}
             return
         yield {"what": RUN, "s": time.monotonic() - begun, **outcomes(project)}
+
+
+def subjects(project: Path) -> list[str]:
+    """Return what the commits of a project say that an earlier call began; empty without one."""
+    if not (project / ".git").is_dir():
+        return []
+    words = ["git", "log", "--format=%s"]
+    return subprocess.run(words, cwd=project, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def outcomes(project: Path) -> Counter[str]:

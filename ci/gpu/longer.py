@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ci.gpu.builds import committed, pytest, write_project
 from ci.gpu.card import Row, under_bar
-from ci.gpu.parts import Check
+from ci.gpu.parts import NO_TIME, Check
 from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surroundings
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
@@ -25,6 +25,8 @@ JUDGING_S = 75.0
 """Kept of the part's time for the end of a round, drawing suites and printing."""
 SUITES = ("triton_kernels", "cuda_extension", "cupy_kernels", "nvbench", "compiled_kernels")
 """The last one compiles for minutes."""
+BUILD_S = 120.0
+"""The longest build of an extension: without it its suite says that it is not built, and the others go on."""
 NVCC = Path("/usr/local/cuda/bin/nvcc")
 """Where torch's builds look for it too: it is not always on the PATH."""
 NOTHING_COLLECTED = 5
@@ -97,7 +99,8 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
         env, logs = surroundings(out), out / f"suite-{name}"
         if (project / "setup.py").exists() and (shutil.which("nvcc") or NVCC.exists()):
             build = [sys.executable, "setup.py", "build_ext", "--inplace"]
-            run_logged(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
+            most_s = min(BUILD_S, check.ends - time.monotonic())
+            run_logged(build, logs.with_suffix(".build.txt"), most_s, cwd=project, env=env)
             env["PYTHONPATH"] = f"{project}:{env['PYTHONPATH']}"
         begun = time.monotonic()
         command = [*pytest(check), "--perfgate-rounds", "1", "-rs"]
@@ -119,11 +122,14 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
 
 
 def forks(check: Check, out: Path) -> Iterator[Row]:
-    """Compare the scatter of pairs of fresh processes and of forks, with unchanged code."""
+    """Compare the scatter of pairs of fresh processes and of forks, with unchanged code; a later call adds pairs."""
     project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
+    if seconds <= 0:
+        yield {"what": "pairs of forks", "refused": NO_TIME, "why": f"judging them takes {JUDGING_S:.0f} s"}
+        return
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
-    command += ["calibrate", "--json", "--scaled-only", "--fresh", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
+    command += ["calibrate", "--json", "--scaled-only", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
     command += ["--pytest", f"-p no:randomly --perfgate-clocks {check.plan.clocks.value}"]
     log = out / "forks.txt"
     code, output = run_logged(command, log, check.ends - time.monotonic(), cwd=project, env=surroundings(out))
@@ -132,12 +138,18 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
     except ValueError:
         yield {"what": "pairs of forks", "refused": f"exit code {code}", "why": last_line(output)}
         return
+    if error := facts.get("error"):
+        yield {"what": "pairs of forks", "refused": error["code"], "why": error["what"]}
+        return
     for one in facts["forks"]:
         yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}
     row: Row = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
     enough = min(row.values()) >= LEAST
     if refusals := [line.partition(NOT_FORKED)[2] for line in output.splitlines() if NOT_FORKED in line]:
         row["why"] = refusals[0]
+    elif not enough:
+        yield {"what": "pairs of both kinds", **row, "refused": "too few", "why": f"{LEAST} of each are asked for"}
+        return
     yield under_bar({"what": "pairs of both kinds", **row}, "forks", enough)
 
 

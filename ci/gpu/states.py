@@ -71,12 +71,19 @@ def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
 
     A card that the product never brought to its limit shows nothing about the limit.
     """
-    if len(shifts) < PAIRS:
-        return next(row for row in rows if "ns" not in row)
-    limited = max(row.get("at the power limit", 0.0) for row in rows)
+    if len(shifts) < PAIRS:  # what came of the time that was there is no bar, and still a figure
+        refused = next(row for row in rows if "ns" not in row)
+        return {**refused, "pairs": len(shifts), "shifts": ", ".join(f"{100 * shift:+.2f} %" for shift in shifts)}
+    shares = [row["at the power limit"] for row in rows if "at the power limit" in row]
+    limited = max(shares, default=0.0)
     spoilt = [why for one in rows for why in one.get("invalid", ())]
     if not limited and not spoilt:
-        return {**rows[-1], "refused": "below the limit", "why": "no sample was at the card's power limit"}
+        why = (
+            "no sample was at the card's power limit"
+            if shares
+            else "the card does not report whether it is at its limit"
+        )
+        return {**rows[-1], "refused": "below the limit" if shares else "not reported", "why": why}
     row: Row = {
         **rows[-1],
         "at the power limit": limited,

@@ -66,6 +66,15 @@ def test_runs_of_unchanged_kernels_are_counted(check: SimpleNamespace, tmp_path:
     assert lines.count("runs: 2") == 2, "the second run counts too"
     assert builds.NOT_COMPARED not in run, "an edit that changes nothing is compared"
     assert sum(count for name, count in run.items() if name not in {"what", "s"}) == 2
+    later = tmp_path / "later"
+    later.mkdir()
+    (tmp_path / "repeat").rename(later / "repeat")  # a later call unpacks it into a folder of its own
+    went_on, second = builds.repeat(check, later)
+    assert went_on["last"] == "in an earlier call", "what is accepted is not measured again"
+    assert builds.NOT_COMPARED not in second
+    assert sum(count for name, count in second.items() if name not in {"what", "s"}) == 2
+    source = (later / "repeat" / KERNELS).read_text(encoding="utf-8")
+    assert [line for line in source.splitlines() if line.startswith("RUN")] == ["RUN = 2"]
 
 
 def test_verdicts_of_several_calls_are_added_up_until_there_are_a_hundred() -> None:

@@ -29,7 +29,7 @@ def verdict(name: str, outcome: Outcome, power: str = "") -> tuple[str, Verdict]
     )
 
 
-LIMITED = "at the device's limit: 1.5 GHz then, 1.4 GHz now"
+LIMITED = "at the device's limit: 1500 MHz then, 1400 MHz now"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,21 @@ def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypat
     assert [row.get("refused") for row in longer.suites(check, tmp_path)] == [None, "no time"]
 
 
+def test_a_build_that_takes_long_leaves_time_for_the_suites(check, tmp_path: Path, monkeypatch) -> None:
+    limits = {}
+
+    def output_of(command, log, left_s, **options):
+        limits[log.name] = left_s
+        return (0, "5 passed")
+
+    monkeypatch.setattr(longer, "run_logged", output_of)
+    monkeypatch.setattr(longer.shutil, "which", lambda name: "nvcc")
+    list(longer.suites(check, tmp_path))
+    builds = [left_s for name, left_s in limits.items() if name.endswith(".build.txt")]
+    assert builds == [longer.BUILD_S]
+    assert min(left_s for name, left_s in limits.items() if not name.endswith(".build.txt")) > longer.BUILD_S
+
+
 def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
     forks = [{"test": "t", "fresh": 0.003, "forked": 0.005}]
     write_json({"rounds": 15, "power": [{"by": 0.05}], "forks": forks, "tests": [{"test": "t"}]})
@@ -84,6 +99,16 @@ def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monke
         assert one["would be forked"] is False
         assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, expected)
         assert both.get("why", "") == ("" if forked else "fresh interpreter: 2 threads run")
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (0, facts))
+    monkeypatch.setattr(longer, "played", lambda project, phase: 9)
+    *_, few = longer.forks(check, tmp_path)
+    assert (few["refused"], few["forked"], "bar" in few) == ("too few", 9, False), "their time was over"
+    short = SimpleNamespace(plan=check.plan, ends=time.monotonic() + 60)
+    assert [row["refused"] for row in longer.forks(short, tmp_path)] == ["no time"]
+    error = '\n{"error": {"code": "calibration-wrong", "what": "2 rounds so far"}}\nperfgate: 2 rounds so far\n'
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, f"perfgate: 3 cases\n{error}"))
+    (row,) = longer.forks(check, tmp_path)
+    assert (row["refused"], row["why"]) == ("calibration-wrong", "2 rounds so far")
     monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, "ERROR: 3 rounds so far"))
     (row,) = longer.forks(check, tmp_path)
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")

@@ -303,7 +303,26 @@ def test_a_project_without_records_is_packed_with_what_it_has(script, tmp_path) 
     out.mkdir()
     script.pack(work, out)
     with tarfile.open(out / "gpu-check.tar.gz") as file:
-        assert file.getnames() == ["gate/.perfgate/records", "forks.txt"]
+        names = ["gate/.perfgate/records", "forks.txt", "forks", "forks/.perfgate"]
+        assert file.getnames() == names, "a calibration has no records, and a later call adds rounds to it"
+
+
+def test_the_project_of_ten_runs_is_packed_for_a_later_call_without_its_builds(script, tmp_path) -> None:
+    work, out = tmp_path / "work", tmp_path / "out"
+    for folder in (".git", ".perfgate/arms/a1/env", ".perfgate/records"):
+        (work / "repeat" / folder).mkdir(parents=True)
+    (work / "repeat" / ".perfgate" / "arms" / "a1" / "env" / "python").symlink_to(sys.executable)
+    (work / "repeat" / ".perfgate" / "history.db").write_text("times")
+    out.mkdir()
+    script.pack(work, out)
+    unpack(out, tmp_path / "again")
+    again = tmp_path / "again" / "repeat"
+    assert {path.relative_to(again).as_posix() for path in again.rglob("*")} == {
+        ".git",
+        ".perfgate",
+        ".perfgate/history.db",
+        ".perfgate/records",
+    }
 
 
 @pytest.mark.parametrize("filtering", [True, False], ids=["Python now", "Python before filters"])

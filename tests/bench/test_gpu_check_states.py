@@ -10,10 +10,11 @@ from ci.gpu import states
 from tests.bench.simulated import SimulatedCheck
 
 
-def products(check: SimulatedCheck, slower: float, limited: float = 0.4) -> list[dict]:
+def products(check: SimulatedCheck, slower: float, limited: float | None = 0.4) -> list[dict]:
     """The part on a card whose product takes so much longer where it is deeper, at the limit for a part of the time."""
     plain = check.measured
-    check.measured = lambda *call: {**plain(*call), "at the power limit": limited}
+    reported = {} if limited is None else {"at the power limit": limited}
+    check.measured = lambda *call: {**plain(*call), **reported}
     check.torch.randn = lambda rows, columns, device: SimulatedMatrix(rows, columns)
     check.torch.mm = lambda a, b: check.runtime.kernel(190_000 * (1 + slower * (a.columns > 4096)))
     return list(states.power(check))
@@ -37,15 +38,30 @@ def test_five_percent_of_a_product_has_to_be_seen_in_every_pair(slower: float, e
     assert more["at the power limit"] == 0.4
 
 
-def test_a_product_below_the_power_limit_shows_nothing_about_it() -> None:
-    for row in products(SimulatedCheck(), 0.05, limited=0.0):
-        assert (row["refused"], "bar" in row) == ("below the limit", False)
+@pytest.mark.parametrize(("limited", "refused"), [(0.0, "below the limit"), (None, "not reported")])
+def test_a_product_below_the_power_limit_shows_nothing_about_it(limited: float | None, refused: str) -> None:
+    for row in products(SimulatedCheck(), 0.05, limited):
+        assert (row["refused"], "bar" in row) == (refused, False)
 
 
 def test_a_product_that_is_refused_is_said() -> None:
     check = SimulatedCheck()
     check.measured = lambda what, call, timer: {"what": what, "refused": "device-lost", "why": "gone"}
     assert [row["refused"] for row in states.power(check)] == ["device-lost"] * 2
+
+
+def test_pairs_for_which_there_was_time_are_shown() -> None:
+    check = SimulatedCheck()
+    plain, calls = check.measured, iter(range(100))
+
+    def measured(name, call, timer):
+        return plain(name, call, timer) if next(calls) < 30 else {"what": name, "refused": "no time", "why": "over"}
+
+    check.measured = measured
+    check.torch.mm = lambda a, b: check.runtime.kernel(190_000)
+    row = next(states.power(check))
+    assert (row["refused"], row["pairs"], row["shifts"]) == ("no time", 2, "+0.00 %, +0.00 %")
+    assert "bar" not in row
 
 
 @pytest.mark.torch

@@ -106,7 +106,8 @@ int cuCtxSetCurrent(void *c) { current = c; return OK; }
 int cuCtxGetCurrent(void **c) { *c = current; return OK; }
 int cuCtxPushCurrent_v2(void *c) { return OK; }
 int cuCtxPopCurrent_v2(void **c) { *c = current; return OK; }
-int cuCtxGetDevice_v2(int *d, char *c) { *d = (c ? c : current) - (char *)7; return OK; }
+/* Called as its first version, it has no second argument but what a register holds. */
+int cuCtxGetDevice_v2(int *d, char *c) { *d = (c > (char *)6 && c < (char *)7 + fake_devices ? c : current) - (char *)7; return OK; }
 int cuCtxGetDevice(int *d) { return cuCtxGetDevice_v2(d, 0); }
 int cuCtxGetStreamPriorityRange(int *least, int *most) { *least = 0; *most = -1; return OK; }
 int cuCtxSetLimit(int l, size_t v) { note(current == (char *)7 ? "limit" : "limit1"); return OK; }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
-from pytest_perfgate.core.render.words import about, detectable, edges, plural, quantity, signed
+from pytest_perfgate.core.render.words import about, detectable, edges, plural, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.core.stats.summary import interquartile_range, median, middle
 from pytest_perfgate.model.device import Basis
@@ -370,9 +370,9 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.limited is None:
         return
     facts = []
-    for both, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER)):
+    for both, unit, by in ((paired.limited.clocks_hz, "MHz", 1e6), (paired.limited.watts, "W", 1.0)):
         if both is not None:
-            then, now = (quantity(figure, dimension) for figure in both)
+            then, now = (f"{figure / by:.0f} {unit}" for figure in both)  # as a block says the clock of its run
             facts.append(f"{then} then, {now} now")
     decides = "; turns of a second decide, because short ones share one clock" if paired.limited.decides else ""
     yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"

@@ -215,7 +215,7 @@ def test_two_builds_decide_between_states_of_power() -> None:
     result = at_limit(1.25e6, 0.9, False, paired=slower)
     assert result.outcome is Outcome.REGRESSED
     assert dict(result.evidence)["power"] == (
-        "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, because short ones share one clock"
+        "at the device's limit: 1500 MHz then, 1200 MHz now; turns of a second decide, because short ones share one clock"
     )
     alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)
     passed = at_limit(1.25e6, 0.9, False, paired=alike)
