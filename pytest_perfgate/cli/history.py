@@ -19,6 +19,11 @@ from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.accepted import Added
+    from pytest_perfgate.core.analysis.results import Place
+    from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.verdict import CaseReport
+
+    AtPlaces = dict[Place, Baseline]
 
 HISTORY_ABOUT = """Show a case over time: its runs, their commits, and its accepted times.
 
@@ -220,6 +225,11 @@ DEVLOG_ABOUT = """Write the last run into a kernel's log, and compare it with th
 it compares with the accepted time, and without that with the code before it was committed. "within noise": the
 intervals of both times overlap, so the two runs show no change.
 
+  perfgate devlog --since v1.2 --version v1.3
+
+This is for a release: "vs Previous" compares with the times that v1.2 had accepted, and a list gives each value that
+was accepted since, with its reason.
+
 An entry of the same version is replaced. Issues and Insights that people wrote stay.
 """
 
@@ -228,6 +238,7 @@ def devlog_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
     parser.add_argument("--file", default="", metavar="FILE", help="the log (default: print the entry)")
     parser.add_argument("--version", default="", metavar="NAME", help="the entry's name (default: the commit)")
+    parser.add_argument("--since", default="", metavar="REV", help="compare with the accepted values of a release")
     parser.add_argument("--changed", default="", metavar="TEXT", help="what changed (default: the commit's subject)")
     parser.add_argument("--capture", default="", metavar="FILE", help="a report or machine code of this version")
     parser.add_argument("--before", default="", metavar="FILE", help="the same of the version before, to compare with")
@@ -237,7 +248,7 @@ def devlog_arguments(parser: ArgumentParser) -> None:
 
 def run_devlog(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
-    from pytest_perfgate.core.analysis.results import previous_of
+    from pytest_perfgate.core.analysis.results import previous_at, previous_of
     from pytest_perfgate.core.render.logs import kept_paragraphs, render_entry, written
 
     project = Project(options)
@@ -245,8 +256,14 @@ def run_devlog(options: Namespace) -> int:
     cases = selected(report, Request(names=tuple(options.names)))
     version = _version(options, project, report)
     log = _text(options.file)
-    before = previous_of(cases, report, _earlier(project))
-    entry = render_entry(version, cases, kept_paragraphs(log, version), before, _kernels(options))
+    before, sections = {}, [_kernels(options)]
+    if options.since:
+        then, now = _accepted_lines(cases, project, options)
+        before = previous_at(cases, then, options.since)
+        sections.append(_accepted_section(then, now, options.since))
+    else:
+        before = previous_of(cases, report, _earlier(project))
+    entry = render_entry(version, cases, kept_paragraphs(log, version), before, "\n\n".join(filter(None, sections)))
     if options.file:
         write_file(options.file, written(log, entry))
     if options.json:
@@ -254,6 +271,32 @@ def run_devlog(options: Namespace) -> int:
     else:
         write(f"wrote {options.file}" if options.file else entry)
     return 0
+
+
+def _accepted_lines(cases: Sequence[CaseReport], project: Project, options: Namespace) -> tuple[AtPlaces, AtPlaces]:
+    """Return the accepted lines of a revision and of the working copy, on the devices of these cases."""
+    if project.repository.missing([options.since]):
+        fix = "name a tag or a commit of this clone: git tag, git log --oneline"
+        raise PerfgateError("revision-missing", f"{options.since!r} is not a revision here", fix=fix)
+    store, devices = project.baselines, sorted({case.device for case in cases if case.measurement is not None})
+    named = {str(case.key) for case in cases} if options.names else None
+    then = [
+        line
+        for d in devices
+        for path in store.paths(d, options.since)
+        for line in store.read(d, path, options.since).values()
+    ]
+    now = [line for device in devices for line in store.read_all(device).values()]
+    sides = ([line for line in side if named is None or str(line.key) in named] for side in (then, now))
+    before, after = ({(line.key, line.device): line for line in side} for side in sides)
+    return before, after
+
+
+def _accepted_section(then: AtPlaces, now: AtPlaces, revision: str) -> str:
+    from pytest_perfgate.core.analysis.results import accepted_since
+
+    lines = [f"- {' '.join(text.split())}" for text in accepted_since(then, now)]
+    return "\n".join((f"**Accepted since {revision}**", "", *(lines or ["_nothing_"])))
 
 
 def _earlier(project: Project) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +13,9 @@ import pytest
 from pytest_perfgate.adapters.devices.host import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.cli.dispatch import Project as Command
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import RunReport, SuiteNote
@@ -235,6 +237,40 @@ def test_the_devlog_compares_with_the_commit_before(project: Place) -> None:
     text = project.perfgate("devlog").out
     assert "| Duration | 1.001 ms | 50.0 % faster |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
+
+
+def test_the_devlog_of_a_release_lists_what_was_accepted_since(project: Place) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=project.root, check=True, capture_output=True)
+
+    git("init", "-q")
+    key = str(SAME.key)
+    registers = Figure(name="registers", value=128, dimension=Dimension.COUNT)
+    old = baseline("test_same", 2e6, figures=(registers,))
+    project.baselines.write([old, baseline("test_gone", 1e6), baseline("test_kept", 1e6)])
+    git("add", "baselines")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "lines")
+    git("tag", "v1.2")
+    new = {"when": "2026-06-01", "why": "wider\nloads", "who": "Ann"}
+    project.baselines.write([
+        baseline("test_same", 1e6, figures=(replace(registers, value=130),), **new),
+        baseline("test_new", 3e6, **new),
+        baseline("test_kept", 0.9e6),
+    ])  # fmt: skip
+    project.baselines.remove("NVIDIA-H200", [CaseKey(nodeid="tests/test_k.py::test_gone")])
+    text = project.perfgate("devlog", "--since", "v1.2").out
+    assert "| Duration | 1.001 ms | 50.0 % faster |" in text
+    assert "Previous: the accepted time (v1.2, 2026-05-02)." in text
+    _, _, accepted = text.partition("**Accepted since v1.2**\n\n")
+    assert accepted.partition("\n\n")[0].splitlines() == [
+        "- tests/test_k.py::test_gone: removed",
+        "- tests/test_k.py::test_new: 3 ms (new); 2026-06-01, Ann: wider loads",
+        f"- {key}: 2 ms -> 1 ms (-50.0 %), registers 128 -> 130; 2026-06-01, Ann: wider loads",
+    ], "a line that keeps its reason was not decided anew"
+    assert "test_new" not in project.perfgate("devlog", "--since", "v1.2", "test_same").out
+    assert "_nothing_" in project.perfgate("devlog", "--since", "v1.2", str(SLOWER.key)).out
+    refused = project.perfgate("devlog", "--since", "v9")
+    assert (refused.code, "revision-missing" in refused.err) == (PerfgateError("revision-missing", "").exit, True)
 
 
 def test_prune_removes_what_no_test_asks_for(place: Place) -> None:

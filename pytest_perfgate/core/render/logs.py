@@ -55,9 +55,9 @@ def render_entry(
     cases: Sequence[CaseReport],
     kept: Mapping[str, str] | None = None,
     before: Mapping[Place, Previous] | None = None,
-    kernels: str = "",
+    sections: str = "",
 ) -> str:
-    """Return an entry: a heading, and each case with its table, bottleneck, kernels, and people's paragraphs."""
+    """Return an entry: a heading, each case with its table and bottleneck, more sections, and people's paragraphs."""
     kept, known = kept or {}, before or {}
     when = f" ({version.when})" if version.when else ""
     lines = [f"## {_one_line(version.name)}{when}", ""]
@@ -74,7 +74,7 @@ def render_entry(
             lines += shown(partial(_case_lines, key, metrics, before_it), instead)
             lines += [*_gated_lines(cases, metrics), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
-    lines += [kernels.rstrip(), ""] if kernels else []
+    lines += [sections.rstrip(), ""] if sections else []
     by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
     written = {**kept, "Issues": "\n".join(filter(None, (kept.get("Issues", ""), *by_run)))}
     for name in _OWN:
@@ -154,7 +154,7 @@ def _of_report(measurement: Measurement) -> str:
 def _previous_line(before: Previous | None) -> str:
     """Return what "previous" means, which the changes in percent refer to."""
     if before is None:
-        return "Previous: none that was measured alike."
+        return "Previous: none that was measured in the same way."
     of = ", ".join(filter(None, (before.commit, before.when, "UNDECIDED in that run" if before.undecided else "")))
     return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
 

@@ -36,7 +36,7 @@ def entry(*metrics: Metric, findings: tuple[Finding, ...] = (), kernels: str = "
     measured = CASE.measurement
     all_metrics = MetricSet(metrics=measured.metrics.metrics + metrics)
     changed = replace(CASE, measurement=replace(measured, metrics=all_metrics, findings=findings))
-    return render_entry(Version(name="v2"), [changed], kernels=kernels)
+    return render_entry(Version(name="v2"), [changed], sections=kernels)
 
 
 def of(kernel: str, name: str, value: float, dimension: Dimension = Dimension.FRACTION) -> Metric:
@@ -90,7 +90,7 @@ def test_many_cases_of_which_only_the_time_is_known_share_a_table() -> None:
     text = render_entry(Version(name="v2"), [*bare, other])
     assert "### 4 cases of which only the time was collected" in text
     assert text.count("TFLOPs/s") == 1
-    assert "test_k[3\\|x] | 1 ms |  | none that was measured alike |" in text
+    assert "test_k[3\\|x] | 1 ms |  | none that was measured in the same way |" in text
     assert "### 4 cases" not in render_entry(Version(name="v2"), bare[:3])
 
 
@@ -190,7 +190,7 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
         assert f"| Duration | 900 µs | {cell} |" in render_entry(Version(name="v3"), [noisy], before=earlier)
     bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}
     assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
-    assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])
+    assert "Previous: none that was measured in the same way." in render_entry(Version(name="v3"), [now])
     left_open = {place: replace(one, undecided=True) for place, one in before.items()}
     assert "Previous: measured (b2c3d4e, 2026-05-30, UNDECIDED in that run)." in render_entry(
         Version(name="v2"), [now], before=left_open
