@@ -14,9 +14,7 @@ from ci.gpu.card import Row, under_bar
 from ci.gpu.parts import NO_TIME, Check
 from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surroundings
 from pytest_perfgate.app.compare_arms import ROUND
-from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.calibrating import NOT_FORKED
 from pytest_perfgate.wiring import calibration_path, read_values
 
 LEAST = 15
@@ -123,6 +121,9 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
 
 def forks(check: Check, out: Path) -> Iterator[Row]:
     """Compare the scatter of pairs of fresh processes and of forks, with unchanged code; a later call adds pairs."""
+    from pytest_perfgate.core.judge.calibration import FORKED  # here: the process of every part imports this module
+    from pytest_perfgate.plugin.calibrating import NOT_FORKED
+
     project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
     if seconds <= 0:

@@ -11,6 +11,7 @@ import pytest
 
 from ci.gpu import longer
 from pytest_perfgate.cli.output import write_json
+from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.verdict import Effect, Outcome, Verdict
 from pytest_perfgate.plugin.calibrating import NOT_FORKED
@@ -94,7 +95,7 @@ def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monke
     for forked, expected in ((15, True), (0, False)):
         output = f"perfgate: a line\n{'' if forked else refused}{facts}"
         monkeypatch.setattr(longer, "run_logged", lambda *arguments, output=output, **named: (0, output))
-        monkeypatch.setattr(longer, "played", lambda project, phase, n=forked: n if phase == longer.FORKED else 15)
+        monkeypatch.setattr(longer, "played", lambda project, phase, n=forked: n if phase == FORKED else 15)
         one, both = longer.forks(check, tmp_path)
         assert one["would be forked"] is False
         assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, expected)

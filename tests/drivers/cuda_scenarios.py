@@ -8,6 +8,8 @@ from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
 
+import cuda.core  # noqa: F401 - once for the forks of all scenarios: it takes most of their time
+
 from ci.gpu import processes
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.devices.visible import lookup_spec

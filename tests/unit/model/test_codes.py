@@ -20,23 +20,18 @@ def test_names_and_exits_are_unique() -> None:
 
 def stated_codes() -> set[str]:
     """Return the codes that the package gives: raised, and by ``code=`` as text or as the name of a constant."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
-    constants = {
-        target.id: node.value
-        for tree in trees
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    stated = set()
-    for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        raises = isinstance(node.func, ast.Name) and node.func.id in {"PerfgateError", "Problem"}
-        for given_code in [*node.args[: int(raises)], *(word.value for word in node.keywords if word.arg == "code")]:
-            text = constants.get(given_code.id) if isinstance(given_code, ast.Name) else given_code
-            if isinstance(text, ast.Constant) and text.value:
-                stated.add(text.value)
-    return stated
+    constants, arguments = {}, []
+    for path in PACKAGE.rglob("*.py"):
+        # one tree at a time: with all of them in memory, looking for garbage takes most of the time
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
+        constants |= {name.id: one.value for one in assignments for name in one.targets if isinstance(name, ast.Name)}
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            raises = isinstance(node.func, ast.Name) and node.func.id in {"PerfgateError", "Problem"}
+            arguments += node.args[: int(raises)]
+            arguments += [word.value for word in node.keywords if word.arg == "code"]
+    values = (constants.get(one.id) if isinstance(one, ast.Name) else one for one in arguments)
+    return {one.value for one in values if isinstance(one, ast.Constant) and one.value}
 
 
 def test_every_code_that_is_stated_is_in_the_table() -> None:
