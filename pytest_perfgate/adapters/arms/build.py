@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _VERSION_S, _KILLED, _PROJECT, _SHOWN = 30.0, 137, {"pyproject.toml", "setup.py"}, 3
 
 _STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
-
 _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
 _COMPILERS, _MODELS = ("nvcc", "hipcc", "rustc"), ("model name", "flags", "CPU part", "Features", "Model:")
 
@@ -131,10 +130,10 @@ def toolchain(machine: Path = Path("/proc")) -> str:
 
 
 def _is_module(entry: Path) -> bool:
-    """Return whether an entry can be imported: a module file, or a folder that contains one."""
+    """Return whether an entry can be imported: a folder with code, or a module; test files are shared by both arms."""
     if entry.is_dir():
         return entry.name.isidentifier() and any(_is_code(path) for path in entry.rglob("*"))
-    return _is_code(entry)
+    return _is_code(entry) and not (entry.suffix == ".py" and entry.name.startswith(("test_", "conftest.")))
 
 
 def _is_code(path: Path) -> bool:

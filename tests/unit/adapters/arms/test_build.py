@@ -45,6 +45,17 @@ def test_a_build_that_installs_nothing(repo: Path) -> None:
     assert failure(repo, ArmSettings(mode="overlay", build=("{python} -c pass",))).code.name == "arm-empty"
 
 
+def test_a_build_of_tests_alone_has_no_code_that_could_differ(repo: Path) -> None:
+    """setuptools takes a test file beside pyproject.toml for a module of the project."""
+    (repo / "test_k.py").write_text("def test_k(perfgate): ...\n")
+    commit(repo, "a test")
+    settings = ArmSettings(mode="overlay", build=("cp {source}/test_k.py {site}/",))
+    assert failure(repo, settings).code.name == "arm-empty", "k.py was not built"
+    (repo / "k.py").unlink()
+    commit(repo, "only a test")
+    assert ArmStore(repo, settings).prepare("base", "HEAD").modules == ()
+
+
 def test_nothing_to_build(repo: Path) -> None:
     error = failure(repo, ArmSettings(mode="overlay"))
     assert (error.code.name, error.fix) == ("arm-no-project", error.code.fix)
