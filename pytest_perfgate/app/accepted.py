@@ -19,6 +19,7 @@ from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, Measurement, commit_name
 from pytest_perfgate.model.plan import Base, CaseKey, Compare, Mode
+from pytest_perfgate.model.project import REQUEST
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 
@@ -223,6 +224,7 @@ def entries(report: RunReport) -> Iterator[HistoryEntry]:
                 time=time,
                 when=shard.started or report.started,
                 commit=commit_name(environment.commit, dirty=environment.dirty),
+                branch=dict(environment.facts).get(REQUEST, ""),
                 processes=len(measurement.processes),
                 identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
                 clock_hz=clock_of(measurement.processes),

@@ -7,9 +7,10 @@ import gc
 import json
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +23,16 @@ from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.regressions import Trend
-    from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.measurement import Baseline, HistoryEntry
+    from pytest_perfgate.model.metric import Levels
     from pytest_perfgate.model.plan import CaseKey
 
 REGRESSIONS_ABOUT = """List lasting slowdowns by the commit that caused them, and cases that were not measured lately.
 
   perfgate regressions --since 7d --markdown digest.md
 
-A change of level shows once three runs follow it. Accepted levels have a list of their own.
+A change of level shows once three runs follow it. Accepted levels have a list of their own. Runs of pull requests are
+left out, as far as CI named them so.
 """
 
 
@@ -174,7 +177,7 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
     anchors: dict[tuple[str, str], Any] = {}
     of, lines, figures = _cases(project, device), list[Trend](), list[Trend]()
     names = {at: [(f.name, f.labels) for f in line.figures] if line else [] for at, line in of.items()}
-    for entries, levels in project.history.levels(names, last, detailed):
+    for entries, levels in map(_merged, project.history.levels(names, last, detailed)):
         if not entries:
             continue
         at = name, key = entries[-1].device, entries[-1].key
@@ -187,6 +190,15 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
             for own, numbers, accepted, figure in figure_levels(entries, line, levels):
                 figures.append(Trend(own, accepted, of=figure, levels=numbers))
     return sorted(lines, key=lambda trend: not trend.entries), figures
+
+
+def _merged(case: tuple[Sequence[HistoryEntry], Levels]) -> tuple[Sequence[HistoryEntry], Levels]:
+    """Leave out runs of pull requests, whose commits may never be merged; a case without another run keeps them."""
+    entries, levels = case
+    other = [not entry.branch for entry in entries]
+    if all(other) or not any(other):
+        return case
+    return list(compress(entries, other)), {name: list(compress(numbers, other)) for name, numbers in levels.items()}
 
 
 def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.metric import Figure, Finding, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.project import FACT
+from pytest_perfgate.model.project import FACT, REQUEST
 from pytest_perfgate.model.values import Better, Dimension, Work, value
 
 IDLE = "from idle to idle"
@@ -242,7 +242,7 @@ class Environment:
 
 
 TREE = "working copy"  # the fact that it changed during the run, before and after
-_PASSING = frozenset({"load", FACT, TREE})
+_PASSING = frozenset({"load", FACT, REQUEST, TREE})
 """Facts that change from moment to moment."""
 
 
@@ -381,6 +381,7 @@ class HistoryEntry:
     when: str
     commit: str = ""
     branch: str = ""
+    """The target branch of the pull request that was measured; "" for any other run."""
     processes: int = 1
     scatter: float = 0.0
     clock_hz: float | None = None

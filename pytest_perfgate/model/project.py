@@ -223,6 +223,26 @@ def ci_run(environment: Mapping[str, str]) -> str:
     return next((environment[name] for name in _NAMES if inside and environment.get(name)), "")
 
 
+REQUEST = "ci request"
+"""The name of a request's target branch among the facts of a record's environment."""
+
+_TARGETS = (
+    "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET", "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
+    "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH", "CI_COMMIT_TARGET_BRANCH",
+    "CIRRUS_BASE_BRANCH", "CODEBUILD_WEBHOOK_BASE_REF", "DRONE_TARGET_BRANCH", "SEMAPHORE_GIT_BRANCH", "TRAVIS_BRANCH",
+)  # fmt: skip
+_STARTS = {"CODEBUILD_WEBHOOK_BASE_REF": "CODEBUILD_WEBHOOK_EVENT", "DRONE_TARGET_BRANCH": "DRONE_BUILD_EVENT",
+           "SEMAPHORE_GIT_BRANCH": "SEMAPHORE_GIT_REF_TYPE", "TRAVIS_BRANCH": "TRAVIS_EVENT_TYPE"}  # fmt: skip
+"""Variables that name a target in a request only, with the variable that tells requests from pushes and merges."""
+_REQUESTS = ("pull_request", "pull-request", *(f"PULL_REQUEST_{word}" for word in ("CREATED", "UPDATED", "REOPENED")))
+
+
+def targets(environment: Mapping[str, str]) -> list[str]:
+    """Return the target branch of a pull or merge request, as CI names it; empty if this is not one."""
+    names = (name for name in _TARGETS if environment.get(_STARTS.get(name, ""), _REQUESTS[0]) in _REQUESTS)
+    return [environment[name] for name in names if environment.get(name)]
+
+
 @value
 class Merging:
     """Git's settings for merging baselines."""

@@ -222,10 +222,10 @@ class Settings:
     @cached_property
     def policy(self) -> Policy:
         from pytest_perfgate.core.judge.policy import parse_policy
-        from pytest_perfgate.wiring.stores import merge_request
+        from pytest_perfgate.model.project import targets
 
         pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
-        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(child_environment(self.pytest)))
+        return parse_policy(pairs, ci=self.ci, place="policy", request=bool(targets(child_environment(self.pytest))))
 
     @cached_property
     def kinds(self) -> Mapping[str, MetricKind]:

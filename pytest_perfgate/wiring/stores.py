@@ -98,13 +98,6 @@ def environment_digest(environment: Environment) -> str:
     return digest_of(environment)
 
 
-def merge_request(environment: Mapping[str, str]) -> bool:
-    """Return whether CI says that this is a change to be merged."""
-    from pytest_perfgate.adapters.stores.base_revision import targets
-
-    return bool(targets(environment))
-
-
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Return whether a revision that this change may have left has a folder of baselines."""
     from pytest_perfgate.adapters.stores import base_revision as before

@@ -18,6 +18,7 @@ from pytest_perfgate.cli.site import commit_page
 from pytest_perfgate.model.measurement import Baseline, HistoryEntry
 from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.project import REQUEST
 from pytest_perfgate.model.values import Dimension
 from tests.cli.conftest import Place
 from tests.reports import day
@@ -48,6 +49,17 @@ def test_regressions_of_a_month(place: Place) -> None:
     assert place.perfgate("regressions", "--markdown", "digest.md").code == 0
     assert (place.root / "digest.md").read_text().startswith("# Regressions")
     assert place.perfgate("regressions", "--markdown", "-").out.startswith("# Regressions")
+
+
+@pytest.mark.parametrize(("first", "code"), [(20, 0), (1, 1)], ids=["left out", "the case has no other run"])
+def test_runs_of_pull_requests_are_no_lasting_slowdown(place: Place, first: int, code: int) -> None:
+    for at in range(1, 29):
+        report = day(at, 1e6 * (1 + (at * 7919 % 13 - 6) / 2000) * (1.1 if at >= 20 else 1))
+        facts = ((REQUEST, "main"),) if at >= first else ()
+        report = replace(report, environment=replace(report.environment, facts=facts))
+        (place.root / f"{at:02}.json").write_bytes(render_record(report))
+    assert place.perfgate("history", "add", ".").code == 0
+    assert place.perfgate("regressions", "--fail").code == code
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.bindings.border import reachable_objects
 from pytest_perfgate.adapters.system.processes import answer
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.project import FACT, ci_run
+from pytest_perfgate.model.project import FACT, REQUEST, ci_run, targets
 
 
 def probe_host() -> Device:
@@ -227,11 +227,12 @@ def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Enviro
     """Return Python, platform, and other things that affect timings, such as declared dependencies."""
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
+    request = tuple((REQUEST, target) for target in targets(os.environ)[:1])
     return Environment(
         python=probe_python(),
         platform=platform.platform(),
         packages=probe_packages(declared()),
-        facts=(*probe_facts(), *load, *run),
+        facts=(*probe_facts(), *load, *run, *request),
     )
 
 

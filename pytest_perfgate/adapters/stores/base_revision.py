@@ -10,6 +10,7 @@ from shlex import quote
 
 from pytest_perfgate.adapters.stores.configuration import target_at
 from pytest_perfgate.model.plan import Base
+from pytest_perfgate.model.project import targets
 
 Git = Callable[..., "str | None"]
 """Returns git's answer to some arguments; ``None`` if git refuses."""
@@ -198,16 +199,6 @@ def _shown(reference: str) -> str:
 USUAL = ("main", "master", "trunk", "develop")
 """Branches that changes are usually merged into, if none is named."""
 
-_TARGETS = (
-    "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET", "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
-    "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH", "CI_COMMIT_TARGET_BRANCH",
-    "CIRRUS_BASE_BRANCH", "CODEBUILD_WEBHOOK_BASE_REF", "DRONE_TARGET_BRANCH", "SEMAPHORE_GIT_BRANCH", "TRAVIS_BRANCH",
-)  # fmt: skip
-_STARTS = {"CODEBUILD_WEBHOOK_BASE_REF": "CODEBUILD_WEBHOOK_EVENT", "DRONE_TARGET_BRANCH": "DRONE_BUILD_EVENT",
-           "SEMAPHORE_GIT_BRANCH": "SEMAPHORE_GIT_REF_TYPE", "TRAVIS_BRANCH": "TRAVIS_EVENT_TYPE"}  # fmt: skip
-"""Variables that name a target in a request only, with the variable that tells requests from pushes and merges."""
-_REQUESTS = ("pull_request", "pull-request", *(f"PULL_REQUEST_{word}" for word in ("CREATED", "UPDATED", "REOPENED")))
-
 _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
 """For a merged result the tip it was merged into; else where the change left the target, also from a fork."""
 
@@ -219,12 +210,6 @@ _EVENTS = {
     "DRONE_BUILD_EVENT": {"push", "pull_request"}, "TRAVIS_EVENT_TYPE": {"push", "pull_request"},
 }  # fmt: skip
 """CI's variables for the kind of a run's trigger, with the kinds that bring new commits."""
-
-
-def targets(environment: Mapping[str, str]) -> list[str]:
-    """Return the target branch of a merge request, as CI names it; empty if this is not one."""
-    names = (name for name in _TARGETS if environment.get(_STARTS.get(name, ""), _REQUESTS[0]) in _REQUESTS)
-    return [environment[name] for name in names if environment.get(name)]
 
 
 def named_base(environment: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from pytest_perfgate.adapters.devices.host import (
     probe_threads,
     settle_near,
 )
+from pytest_perfgate.model.project import REQUEST
 
 
 def permissions_of(monkeypatch, tmp_path, *, driven, user=1000, text=None):
@@ -151,6 +152,13 @@ def test_what_a_machine_does_not_tell_is_not_invented(tmp_path: Path, monkeypatc
 )
 def test_the_driver_is_read_from_the_kernel_s_word(text: str, version: str) -> None:
     assert parse_nvidia(text) == version
+
+
+def test_a_run_of_a_pull_request_is_known_by_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHANGE_TARGET", "main")
+    environment = probe_environment()
+    assert REQUEST in dict(environment.facts)
+    assert REQUEST not in dict(environment.lasting.facts), "no baseline keeps it"
 
 
 def test_facts_are_texts_and_none_is_empty() -> None:

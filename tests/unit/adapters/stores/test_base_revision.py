@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.stores.base_revision import BaseRevision, kept_before, protected, pushed, targets
+from pytest_perfgate.adapters.stores.base_revision import BaseRevision, kept_before, protected, pushed
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.cli.doctor import commits
 from pytest_perfgate.cli.doctor import git as git_symptom
 from pytest_perfgate.model.plan import Base
-from pytest_perfgate.model.project import Config
+from pytest_perfgate.model.project import Config, targets
 
 HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
 
