@@ -27,7 +27,7 @@ from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, commit_name
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import first_of, value
 
 if TYPE_CHECKING:
@@ -82,7 +82,12 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str
 
 
 def decisions(report: RunReport, request: Request, store: BaselineStore, entries: EntriesOf) -> tuple[Proposal, ...]:
-    """Return what accepting would do to each selected case, without writing."""
+    """Return what accepting would do to each selected case, without writing; refuse a record that measured nothing."""
+    if report.mode == Mode.OFF.value:
+        fix = "pytest --perfgate=full, or name an earlier record of .perfgate/records: --from RECORD"
+        raise PerfgateError(
+            "record-missing", "the record is of a run with --perfgate=off, which measured nothing", fix=fix
+        )
     read, meant, families = cache(store.read), spelled(request.names), _limits_on_means(report)
 
     def decided(case: CaseReport) -> Proposal:

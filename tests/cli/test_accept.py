@@ -327,6 +327,13 @@ def test_a_command_that_was_pasted_without_its_reason_is_refused(place: Place) -
     assert place.perfgate("accept", "--new", "--reason", "...at last").code == 0
 
 
+@pytest.mark.parametrize("command", ["accept", "review"])
+def test_a_run_that_was_switched_off_has_nothing_to_accept(place: Place, command: str) -> None:
+    place.record(run(NEW, mode="off"))
+    done = place.perfgate(command, "--dry-run") if command == "accept" else place.perfgate(command)
+    assert (done.code, "--perfgate=off" in done.err, "--from RECORD" in done.err) == (12, True, True)
+
+
 def test_a_time_of_another_branch_is_written_and_said_to_be_one(place: Place) -> None:
     def commit(text: str) -> str:
         (place.root / "k.py").write_text(text)
