@@ -364,6 +364,8 @@ def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_lin
     assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
     stray = replace(later, strays=("n.txt",))
     assert decide(report, before, (), stray, add=True).why == "n.txt is in no commit"
+    many = replace(later, strays=tuple("abcde"))
+    assert decide(report, before, (), many, add=True).why == "a, b, c and 2 more are in no commit"
     at_its_commit = replace(stray, commit="a1b2c3d4e5", same_code=False)
     assert decide(report, before, (), at_its_commit, add=True).change is Change.SLOWER
     assert decide(reports.case("test_a", 1.001e6, 1e6), before, (), stray, add=True).after.runs == 2
