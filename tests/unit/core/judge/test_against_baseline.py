@@ -50,6 +50,8 @@ def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
     assert verdict(1.02e6, baseline=detects).next == same.next
     quick = verdict(1e6, baseline=detects, context=replace(CONTEXT, mode=Mode.QUICK))
     assert quick.next == (f"pytest '{KEY}' --perfgate=full",), "a full run builds both, and its block can be left out"
+    one = verdict(1e6, baseline=detects, context=replace(CONTEXT, mode=Mode.QUICK), shape=(1.0,))
+    assert one.next == quick.next
     assert verdict(1e6, baseline=detects, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
     nowhere = replace(detects, commit="")
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
