@@ -316,6 +316,15 @@ def test_one_limit_among_others_asks_for_a_line() -> None:
         assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
 
 
+@pytest.mark.parametrize(("why", "change"), [("TMA loads", Change.SLOWER), ("exact softmax", Change.KEPT)])
+def test_a_line_that_the_change_made_slower_asks_for_a_reason_though_it_detects_no_difference(
+    why: str, change: Change
+) -> None:
+    report = reports.case("test_a", 1.5e6, 1e6, Outcome.REGRESSED)
+    noisy = replace(report.baseline, time=1.3e6, detects=0.5, why=why)
+    assert decide(report, noisy, (), Signature(when="2026-06-01")).change is change
+
+
 def test_one_run_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
     before = reports.baseline("test_a", 1e6, scatter=stdev(logs), runs=3, expires="2999-01-01", who="then")
