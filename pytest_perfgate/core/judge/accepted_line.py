@@ -133,7 +133,7 @@ def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> B
 
 def goes_too_far(line: Baseline | None, measurement: Measurement, time: float, context: JudgeContext) -> bool:
     """Return whether CI would fail the acceptance of this time in the place of a line, for the sum of its steps."""
-    if line is None or line.local or not 0 < line.time < time:
+    if line is None or line.local or line.time >= time:
         return False
     accepted = replace(line, time=time, identity=measurement.identity)
     return anchored(accepted, line, Signature(when=context.today)).drift_from_anchor > context.anchor

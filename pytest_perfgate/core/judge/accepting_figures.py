@@ -181,7 +181,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
 def _judged_outcome(report: CaseReport, metric: Metric, before: Figure) -> Outcome | None:
     """Return the outcome of a limit on the change of this figure; None for a value that was accepted since."""
     key = (metric.name, metric.labels)
-    judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]
+    judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None]
     same = (o for o, figure in judged if (figure.name, figure.labels) == key and figure.value == before.value)
     return next(same, None)
 

@@ -204,11 +204,12 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
 def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
     """Return whether neither chance, nor a busy machine, nor the noise of the accepted run explains a time."""
     paired, timing, line, reach = trial.paired, trial.timing, trial.baseline, prediction(trial).log_reach
+    assert paired is not None
     assert timing is not None
     assert line is not None
     # an interval down to 0 and a process within chance show nothing, unless the change edits what both builds share
     fastest = (1 + metric.value) * min(timing.medians) / timing.time
-    shared = trial.context.environment_edits or (paired and paired.shared)
+    shared = trial.context.environment_edits or paired.shared
     shows = bool(metric.low > 0 or math.log(fastest) > reach or shared)
     return shows and math.log1p(max(metric.value, 0.0)) > max(_FAR * reach, math.log1p(min(line.detects, 1.0)))
 

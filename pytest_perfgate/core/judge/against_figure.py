@@ -121,15 +121,15 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not measure it") if lost else ruling
     base = f"base {paired.base}" if paired.base else "the base"
     finding = figure_finding(pairs, limit, trial.context.gates, paired.most)
-    (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
-    moved = change_text(limit.change(median(pairs.head), finding.base.value), limit, metric.dimension)
+    (outcome, word), then, head = _BY_BUILDS[finding.decision], ruling.next, median(pairs.head)
+    moved = change_text(limit.change(head, finding.base.value), limit, metric.dimension)
     text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}: {moved}"
     if outcome is Outcome.REGRESSED and paired.same:
         outcome, text, then = Outcome.MOVED, f"{text}, {SAME}", (DOCTOR,)
     elif outcome is Outcome.MOVED and ruling.outcome is Outcome.UNDECIDED:
         outcome = Outcome.PASSED  # the accepted value left it open
-    elif outcome is Outcome.MOVED and pairs.repeats and pairs.head[0] != metric.value:
-        builds = quantity(pairs.head[0], metric.dimension)
+    elif outcome is Outcome.MOVED and pairs.repeats and head != metric.value:
+        builds = quantity(head, metric.dimension)
         outcome, text = Outcome.SUSPECT, f"{text}, where both read {builds}: a file or the environment differs there"
     elif outcome is Outcome.MOVED and paired.shared:
         text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"

@@ -75,14 +75,14 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
     """Return rulings of one limit, worst outcome first, within an outcome the farthest beyond the limit."""
-    sign = -1.0 if limit.operator in {Operator.AT_LEAST, Operator.MORE} else 1.0
+    less_is_worse = limit.operator in {Operator.AT_LEAST, Operator.MORE}
 
     def badness(ruling: Ruling) -> tuple[int, float]:
         if ruling.metric is None:
             return _SEVERITY.index(ruling.outcome), 0.0
         number = ruling.metric.value
-        far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else sign * number
-        return _SEVERITY.index(ruling.outcome), far
+        far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else number
+        return _SEVERITY.index(ruling.outcome), -far if less_is_worse else far
 
     return sorted(rulings, key=badness, reverse=True)
 
@@ -331,7 +331,7 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{limit.text}: {first.what}{others}",
-        next=(code.fix,) if code and code.fix else (),
+        next=(code.fix,) if code else (),
         evidence=first.evidence,
     )
 

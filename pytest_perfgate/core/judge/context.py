@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.policy import LOCAL, effect
@@ -288,10 +288,7 @@ def facts_of(facts: tuple[Fact, ...], prefix: str = "") -> tuple[Fact, ...]:
 def moves(baseline: Baseline, device: Device, level: str = "exact") -> tuple[Move, ...]:
     """Return what differs from the accepted run at this level; a fact that one side lacks is not a difference."""
     then = facts_of(baseline.surroundings.facts, "device ") if baseline.surroundings else ()
-    now = facts_of(device.facts)
-    if not then or then == now:  # usual
-        return ()
-    here = dict(now)
+    here = dict(facts_of(device.facts))
     both = ((name, was, here[name]) for name, was in then if name in here)
     return tuple(move for move in both if rounded(move[1], level) != rounded(move[2], level))
 
@@ -301,7 +298,7 @@ def rounded(text: str, level: str) -> tuple[str, ...]:
     match = _VERSION.match(text) if level != "exact" else None
     if match is None:
         return (text,)
-    name, major, minor = match.group(1), match.group(2), match.group(3) or ""
+    name, major, minor = match.groups("")
     return (name, major) if level == "major" else (name, major, minor)
 
 
@@ -310,8 +307,7 @@ APART = 0.02
 
 UNKNOWN = "unknown: the line was accepted without its environment"
 
-Facts = tuple[tuple[str, str, str], ...]
-"""(name, then, now)"""
+Facts = tuple[Move, ...]
 
 
 def surroundings(measurement: Measurement) -> Environment:
@@ -363,9 +359,16 @@ def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
 
 def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
     """Return the long turns of base and head in each round; none unless every round has both."""
-    turns = [[capture.samples[-1].settled for capture in both] for both in rounds]
-    complete = [(base, head) for base, head in turns if base and head]
-    return complete if len(complete) == len(turns) else []
+    return complete([(base.samples[-1].settled, head.samples[-1].settled) for base, head in rounds])
+
+
+T = TypeVar("T")
+
+
+def complete(pairs: Sequence[tuple[T | None, T | None]]) -> list[tuple[T, T]]:
+    """Return the pairs; none unless every one has both sides."""
+    whole = [(base, head) for base, head in pairs if base and head]
+    return whole if len(whole) == len(pairs) else []
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:

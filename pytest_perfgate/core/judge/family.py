@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.against_limit import holds, interval_keeps
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
-from pytest_perfgate.core.judge.samples import BESIDE, excused
+from pytest_perfgate.core.judge.samples import excused
 from pytest_perfgate.core.judge.suspects import AGAINST, SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
 from pytest_perfgate.core.limits.merge import applies_on, case_of
@@ -96,7 +96,7 @@ def open_in_rounds(
 
 def _is_of_slowdown(limit: Limit) -> bool:
     """Return whether it limits a mean of slowdowns, which two builds can decide."""
-    return limit.metric == FAMILY_MEAN and limit.bound >= 0 and dict(limit.labels)["of"].partition("(")[0] in CHANGES
+    return limit.bound >= 0 and dict(limit.labels)["of"].partition("(")[0] in CHANGES
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -219,7 +219,7 @@ def _outcome(
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
     reach = max(_reach(members, context), _detects(members))
-    if mean.value <= reach and all(map(_by_arms, members)):
+    if mean.value <= reach and all(member.arms and member.arms.differences for member in members):
         return open_in_family(members, among)
     if mean.value <= reach:
         text = f"; a whole run may be off by {detectable(reach)} here, so this is not confirmed"
@@ -276,12 +276,6 @@ def _slowdown(differences: Sequence[float]) -> Metric:
     return Metric(name="slowdown", value=math.expm1(shift), dimension=Dimension.FRACTION, interval=interval)
 
 
-def _by_arms(member: CaseReport) -> bool:
-    """Return whether its slowdown is between two arms, instead of against what the change accepts."""
-    slowdown = _metric(member, "slowdown")
-    return slowdown is not None and slowdown.source.startswith(BESIDE)
-
-
 def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
     detects = _detects(members)
@@ -304,7 +298,8 @@ def _line(member: CaseReport) -> Baseline | None:
 def _excuse(member: CaseReport, reach: float) -> str:
     """Return why a case that is slower beyond chance does not count against its family."""
     slowdown, line = _metric(member, "slowdown"), _line(member)
-    if line is None or slowdown is None or slowdown.value <= reach:
+    assert slowdown is not None
+    if line is None or slowdown.value <= reach:
         return ""
     assert member.measurement is not None
     return excused(member.measurement.processes, line.time, reach)

@@ -169,7 +169,7 @@ class Extended(Derived):
         for metric in others.metrics:
             if metric.name in MAKERS:
                 own = not metric.labels and metric.name in DERIVED
-                if own or metric.labels in _labels(call.metrics_named(metric.name), metric.name):
+                if own or metric.labels in _labels(call.metrics_named(metric.name)):
                     continue
             by_name.setdefault(metric.name, []).append(metric)
         object.__setattr__(self, "_others", by_name)
@@ -184,8 +184,7 @@ class Extended(Derived):
         return (*super().absent, *self._gaps)
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        gaps = [absent for absent in self._gaps if absent.name == name] if self._gaps else []
-        return (*super().absences(name), *gaps) if gaps or name in MAKERS else ()
+        return (*super().absences(name), *(absent for absent in self._gaps if absent.name == name))
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         others = self._others.get(name, [])
@@ -195,8 +194,8 @@ class Extended(Derived):
         return selected(others, scope)
 
 
-def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
-    return [figure.labels for figure in made if isinstance(figure, Metric) and figure.name == name]
+def _labels(made: Sequence[Metric | Absent]) -> list[Labels]:
+    return [figure.labels for figure in made if isinstance(figure, Metric)]
 
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
@@ -351,7 +350,7 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
     named = case_of(limit)
     if limit.source in WIDE:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"no call of this test has the name '{named}'")
-    if limit.metric == SPEEDUP and not named:
+    if not named:  # so its reference is lost
         return _without_reference(dict(limit.labels)["over"], calls)
     near = proposal(named, calls, all_of="there are") if calls else "none of its calls has a name"
     return Ruling(

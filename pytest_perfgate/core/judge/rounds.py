@@ -201,7 +201,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
         decision=decision,
         scatter=(deviation(d, fmean(d)) if pairs.preloads else scatter_of(d)) * math.sqrt(count / len(d)),
         faster=faster,
-        settled=settled or (clear and count >= max(design.least, looks[0] if ahead else 0)),
+        settled=settled or (clear and count >= (max(design.least, looks[0]) if ahead else design.least)),
     )
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate, takewhile
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
+from pytest_perfgate.core.judge.context import Ruling, complete, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
 from pytest_perfgate.core.render.words import about, detectable, edges, plural, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
@@ -53,10 +53,10 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
 
 def _waits(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[float]:
     """Return head over base by waits, which no CPU time shows; 1 unless one build waits longer in every round."""
-    sides = [(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)]
-    ratios = [(after or 1.0) / (before or 1.0) for before, after in sides]
+    sides = complete([(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)])
+    ratios = [after / before for before, after in sides]
     if not _all_apart(sides, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
-        return [1.0] * len(ratios)
+        return [1.0] * len(bases)
     return ratios
 
 
@@ -84,14 +84,14 @@ def by_cpu_time(*sides: Sequence[Samples]) -> bool:
 def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
     """Return whether the sides of long turns differ enough in clock or power in every round."""
     # At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
-    clocks = [(base.clock_hz, head.clock_hz) for base, head in turns]
-    watts = [(base.watts, head.watts) for base, head in turns]
+    clocks = complete([(base.clock_hz, head.clock_hz) for base, head in turns])
+    watts = complete([(base.watts, head.watts) for base, head in turns])
     return _all_apart(clocks, CLOCKS_APART) or _all_apart(watts, WATTS_APART)
 
 
-def _all_apart(pairs: Sequence[tuple[float | None, float | None]], least: float) -> bool:
-    logs = [math.log(after / before) for before, after in pairs if before and after]
-    if not logs or len(logs) < len(pairs):
+def _all_apart(pairs: Sequence[tuple[float, float]], least: float) -> bool:
+    logs = [math.log(after / before) for before, after in pairs]
+    if not logs:
         return False
     return (min(logs) > 0 or max(logs) < 0) and abs(median(sorted(logs))) >= least
 
@@ -112,10 +112,9 @@ def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | N
 
 
 def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float, float] | None:
-    complete = [(base, head) for base, head in pairs if base and head]
-    if len(complete) < len(pairs):
+    if not (whole := complete(pairs)):
         return None
-    base, head = (median(sorted(side)) for side in zip(*complete))
+    base, head = (median(sorted(side)) for side in zip(*whole))
     return base, head
 
 

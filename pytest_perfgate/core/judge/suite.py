@@ -170,7 +170,7 @@ def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]
     for (text, on), limits in places.items():
         if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in limits):
             where = f" (on {', '.join(on)})" if on else ""
-            names_a_call = any(case_of(v.limit) for v, _ in limits)  # they have one text
+            names_a_call = case_of(limits[0][0].limit)  # they have one text
             yield SuiteNote(
                 kind="nowhere",
                 effect=_without_call(suite) if names_a_call and not on else Effect.WARN,

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, code_of, decisions, unused
 from pytest_perfgate.core.judge.acceptance import Change, decide
-from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.accepted_line import Signature, improved
 from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
@@ -220,6 +220,15 @@ def test_only_what_the_run_reported_as_faster_counts_as_improved(names: tuple[st
     request = Request(names=names, improved=True)
     proposed = decisions(report, request, Accepted(*written), lambda _case: ())
     assert [decision.report.key.nodeid[-1] for decision in proposed] == ["a"]
+
+
+def test_a_case_is_as_fast_as_its_slowdown_says_whatever_its_other_limits_say() -> None:
+    report = case("test_a", 0.8e6, 1e6, Outcome.IMPROVED)
+    (faster,) = report.verdicts
+    figure = replace(faster, limit=replace(faster.limit, metric="memory"))
+    passed = replace(faster, outcome=Outcome.PASSED)
+    for verdicts, expected in (((faster, replace(figure, outcome=Outcome.PASSED)), True), ((passed, figure), False)):
+        assert improved(replace(report, verdicts=verdicts)) is expected
 
 
 def test_git_is_asked_only_about_a_clean_head() -> None:

@@ -318,6 +318,15 @@ def test_one_limit_among_others_asks_for_a_line() -> None:
         assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
 
 
+@pytest.mark.parametrize(("why", "change"), [("TMA loads", Change.SLOWER), ("exact softmax", Change.KEPT)])
+def test_a_line_that_the_change_made_slower_asks_for_a_reason_though_it_detects_no_difference(
+    why: str, change: Change
+) -> None:
+    report = reports.case("test_a", 1.5e6, 1e6, Outcome.REGRESSED)
+    noisy = replace(report.baseline, time=1.3e6, detects=0.5, why=why)
+    assert decide(report, noisy, (), Signature(when="2026-06-01")).change is change
+
+
 def test_one_run_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
     before = reports.baseline("test_a", 1e6, scatter=stdev(logs), runs=3, expires="2999-01-01", who="then")
@@ -366,6 +375,8 @@ def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_lin
     assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
     stray = replace(later, strays=("n.txt",))
     assert decide(report, before, (), stray, add=True).why == "n.txt is in no commit"
+    many = replace(later, strays=tuple("abcde"))
+    assert decide(report, before, (), many, add=True).why == "a, b, c and 2 more are in no commit"
     at_its_commit = replace(stray, commit="a1b2c3d4e5", same_code=False)
     assert decide(report, before, (), at_its_commit, add=True).change is Change.SLOWER
     assert decide(reports.case("test_a", 1.001e6, 1e6), before, (), stray, add=True).after.runs == 2

@@ -339,6 +339,7 @@ def test_a_verdict_against_another_accepted_value_says_nothing() -> None:
     ("metric", "value"),
     [
         (Metric(name="memory", value=412_345.678, dimension=TIME), 412_350.0),
+        (Metric(name="memory", value=412_345.0, dimension=TIME), 412_350.0),
         (Metric(name="calls", value=1_234_561, dimension=COUNT), 1_234_561),
         (Metric(name="calls", value=1_234_561.5, dimension=COUNT), 1_234_600.0),
         (Metric(name="calls", value=2.0**54 + 4, dimension=COUNT), 18_014_000_000_000_000.0),

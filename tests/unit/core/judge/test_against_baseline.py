@@ -34,7 +34,7 @@ from tests.unit.core.judge.bench import (
     ticking,
     verdict,
 )
-from tests.unit.core.judge.paired_builds import SLOWER, decided_verdict, judged_arms
+from tests.unit.core.judge.paired_builds import OPEN, SLOWER, decided_verdict, judged_arms, paired_verdict
 
 
 def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
@@ -50,6 +50,8 @@ def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
     assert verdict(1.02e6, baseline=detects).next == same.next
     quick = verdict(1e6, baseline=detects, context=replace(CONTEXT, mode=Mode.QUICK))
     assert quick.next == (f"pytest '{KEY}' --perfgate=full",), "a full run builds both, and its block can be left out"
+    one = verdict(1e6, baseline=detects, context=replace(CONTEXT, mode=Mode.QUICK), shape=(1.0,))
+    assert one.next == quick.next
     assert verdict(1e6, baseline=detects, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
     nowhere = replace(detects, commit="")
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
@@ -98,6 +100,10 @@ def test_an_edit_from_a_noisy_run_is_neither_accepted_nor_confirmed_within_it() 
         2e6, context=replace(context, edited=accepted(2.2e6, why="x", detects=0.12)), shape=(0.8, 1, 1.2)
     )
     assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, result.next)
+    built = replace(context, paired_available=True)
+    assert paired_verdict(2e6, OPEN, context=built).next == result.next
+    (step,) = paired_verdict(2e6, SLOWER, context=built).next
+    assert step.startswith("perfgate accept "), "two builds say nothing more"
     assert outcome_of(4e6, context=context) is Outcome.ACCEPTED
     assert outcome_of(11e6, context=context) is Outcome.REGRESSED
     assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", detects=1.5))) is Outcome.REGRESSED

@@ -155,6 +155,26 @@ def test_a_time_three_times_the_accepted_one_is_explained_or_stays_open(
 
 
 @pytest.mark.parametrize(
+    ("shape", "edits", "outcome"),
+    [
+        ((0.1, 1.0, 1.0), (), Outcome.PASSED),
+        ((0.13, 1.0, 1.0), (), Outcome.PASSED),
+        ((0.14, 1.0, 1.0), (), Outcome.UNDECIDED),
+        ((0.1, 1.0, 1.0), ("ci.yml",), Outcome.UNDECIDED),
+        ((0.11, *[1.0] * 7), (), Outcome.MOVED),
+        ((0.11, 0.11, *[1.0] * 9), (), Outcome.PASSED),
+    ],
+)
+def test_processes_of_which_one_is_as_fast_as_accepted_show_no_slowdown_by_themselves(
+    shape: tuple[float, ...], edits: tuple[str, ...], outcome: Outcome
+) -> None:
+    """Nine times as slow, with an interval down to nothing; what the change edits of its job may be the cause."""
+    context = replace(PAIRED_CONTEXT, environment_edits=EnvironmentEdits(files=edits))
+    evidence = paired(NOT_SLOWER, 0.001, -0.01, 0.01, moved=(("driver", "570.1", "580.2"),))
+    assert paired_verdict(9e6, evidence, context=context, shape=shape).outcome is outcome
+
+
+@pytest.mark.parametrize(
     ("text", "outcome"), [("slowdown <= 250%", Outcome.PASSED), ("slowdown <= 150%", Outcome.MOVED)]
 )
 def test_within_its_limit_a_time_of_cleared_code_needs_no_explanation(text: str, outcome: Outcome) -> None:

@@ -118,6 +118,29 @@ def test_the_digits_of_a_line_are_no_change(
 
 
 @pytest.mark.parametrize(
+    ("then", "now", "outcome"),
+    [
+        (100_000, 100_001, Outcome.REGRESSED),
+        (99_999, 100_000, Outcome.REGRESSED),
+        (100_000, 100_000.5, Outcome.PASSED),
+        (99_999.5, 100_000, Outcome.PASSED),
+    ],
+)
+def test_a_whole_count_has_all_of_its_digits_and_a_mean_of_counts_five(
+    then: float, now: float, outcome: Outcome
+) -> None:
+    counts = metric("loss", now), figure("loss", then)
+    assert judged("change(metric(loss)) <= 0", *counts).outcome is outcome
+
+
+def test_the_scatter_of_a_line_explains_no_change_of_what_unchanged_code_repeats() -> None:
+    line = {"scatter": 0.03, "runs": 4}
+    exact = judged("change(count) <= 0", metric("count", 102), figure("count", 100, **line))
+    varies = judged("change(metric(loss)) <= 0", metric("loss", 102), figure("loss", 100, **line))
+    assert (exact.outcome, varies.outcome) == (Outcome.REGRESSED, Outcome.SUSPECT)
+
+
+@pytest.mark.parametrize(
     ("value", "half", "outcome"),
     [(100.0, 0.0, Outcome.PASSED), (101.0, 1.0, Outcome.SUSPECT), (99.0, 1.0, Outcome.SUSPECT), (100.0, 1.0, Outcome.UNDECIDED)],
 )  # fmt: skip

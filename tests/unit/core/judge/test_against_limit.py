@@ -303,6 +303,17 @@ def test_what_windows_leave_out_is_that_of_the_figure_s_own_rank(
     assert dict(verdict.evidence)["at"].partition("; their")[0] == at
 
 
+def test_what_windows_leave_out_of_a_figure_of_all_ranks_is_that_of_the_least_covered() -> None:
+    ranks = [
+        Metric(name="window_coverage", value=part, dimension=Dimension.FRACTION, labels=labels(rank=rank))
+        for rank, part in enumerate((0.9, 0.012))
+    ]
+    own = Metric(name="idle", value=0.01, dimension=Dimension.FRACTION)
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(*ranks, own)), views={}, window="all")
+    (verdict,) = judge_artifact(analysis, [parse_limit("idle <= 50%", kinds=BUILT_IN_KINDS)])
+    assert "such windows cover 1.2 % of the capture" in dict(verdict.evidence)["at"]
+
+
 def test_a_limit_on_thousands_of_launches_looks_at_all_of_them_once(monkeypatch) -> None:
     """Once for each launch, it took 35 s of CPU for 60,000 of them."""
     find, sizes = MetricSet.find, []
@@ -438,3 +449,6 @@ def test_a_limit_that_is_missed_beside_busy_programs_names_them() -> None:
         busy = measured(1e6, processes=tuple(samples(1e6 * by, others=others) for by in (0.999, 1.0, 1.001)))
         (late,) = judge(busy, [parse_limit("time <= 500us", kinds=by_name())], baseline=None, context=CONTEXT).verdicts
         assert (late.outcome, late.sentence) == (Outcome.BROKEN, f"the whole interval misses the limit{tail}")
+        count = of_value(5, name="count", opcode="HMMA")
+        exact = verdict(limits=[limit("count(HMMA) == 4")], metrics=count, processes=busy.processes)
+        assert exact.sentence == "misses the limit", "programs change no count"

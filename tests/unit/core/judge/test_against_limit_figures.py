@@ -81,6 +81,11 @@ def test_an_exact_limit_holds_for_the_whole_interval_or_not_at_all() -> None:
         assert (result.outcome, result.sentence) == (outcome, sentence)
 
 
+def test_the_bound_of_a_strict_limit_is_missed_and_does_not_vary() -> None:
+    result = decided_verdict(1e6, "count < 5", metrics=MetricSet(metrics=(counted(5),)))
+    assert (result.outcome, result.sentence) == (Outcome.BROKEN, "misses the limit")
+
+
 def test_a_metric_that_no_kind_describes_is_not_measured() -> None:
     result = decided_verdict(1e6, "overlap >= 50%", context=replace(CONTEXT, kinds={}))
     assert result.outcome is Outcome.NOT_MEASURED
@@ -248,6 +253,12 @@ def test_items_of_a_work_are_held_against_no_others(unit: str, of_limit: str, ou
     assert of_a_file.outcome is outcome
 
 
+def test_a_rate_that_does_not_say_what_it_counts_is_held_against_any() -> None:
+    metric = Metric(name="throughput", value=9.0, dimension=Dimension.RATE)
+    analysis = Analysis(kind="cubin", subject="x", metrics=MetricSet(metrics=(metric,)), views={})
+    assert judge_artifact(analysis, [limit("throughput >= 1 tokens/s")])[0].outcome is Outcome.PASSED
+
+
 def test_what_nobody_collected_names_its_source() -> None:
     (result,) = judge(measured(1e6), [limit("overlap >= 60%")], baseline=None, context=CONTEXT).verdicts
     assert result.next == ("add capture='torch' or capture='nsys' to the marker",)
@@ -258,7 +269,10 @@ def test_what_nobody_collected_names_its_source() -> None:
         ("add capture='torch' or capture='nsys' to the marker",),
     )
     counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
-    assert counter.sentence.startswith("ncu: "), "no report lacks it: there is none"
+    assert counter.sentence == "ncu: this test does not measure ncu", "no report lacks it: there is none"
+    assert verdict(1e6, [limit("peak_memory <= 1MB")]).next == (), "no capture takes what is of a timed call"
+    gap = MetricSet(absent=(Absent(name="overlap", fix="collect it"),))
+    assert verdict(1e6, [limit("overlap >= 60%")], metrics=gap).sentence == "overlap: not collected"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
     assert not any("add capture" in step for step in untimed.next), "time is no capture"
 

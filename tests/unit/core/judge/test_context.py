@@ -283,6 +283,7 @@ def test_too_few_rounds_clear_nothing() -> None:
         ({"when": "2026-05-01", "time": 1.9e6, "anchor": 1.8e6, "anchored": "2026-01-01"}, 2e6, False),
         ({"when": "2026-05-01", "local": True}, 2e6, False),
         ({"when": "2026-05-01"}, 0.5e6, False),
+        ({"when": "2026-05-01", "time": 2.5e6, "anchor": 1e6, "anchored": "2026-04-01"}, 2e6, False),
         ({"when": ""}, 2e6, False),
         ({"when": "2026-05-01", "time": 0.0}, 2e6, False),
     ],
@@ -295,3 +296,5 @@ def test_the_command_that_accepts_counts_anew_where_ci_would_fail_the_sum(line, 
     assert "--anchor" not in trial.accepting(), "starting anew needs a reason"
     before = replace(trial, baseline=accepted(1e6), context=replace(context, edited=edited))
     assert ("--anchor" in before.accepting(REASON)) is anew, "accept writes over the line of the work tree"
+    first = replace(trial, baseline=None)
+    assert "--anchor" not in first.accepting(REASON), "there is nothing to count from"

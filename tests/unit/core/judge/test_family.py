@@ -349,6 +349,8 @@ def test_a_first_run_has_no_accepted_time_to_take_the_mean_of() -> None:
     new = judge(measured(1e6, key=report(1e6, "1").key), [HELD], baseline=None, context=PLAIN_CONTEXT)
     assert mean(new, report(1e6, "2")).endswith("no accepted time yet for 1 of 2 cases; next: perfgate accept --new")
     assert mean(new, report(None)).endswith("slowdown of 2 of 2 cases was not measured"), "it lacks more than a line"
+    untimed = judge(measured(1e6, processes=(), key=new.key), [HELD], baseline=accepted(1e6), context=PLAIN_CONTEXT)
+    assert mean(untimed).endswith("slowdown of 1 of 1 case was not measured"), "it has a line, of figures"
     (note,) = family_notes([new], {MATRIX_FAMILY: [HELD]}, replace(PLAIN_CONTEXT, policy=CI))
     assert note.text.endswith("for 1 of 1 case; next: perfgate accept --from RECORD --new")
 
@@ -468,6 +470,8 @@ def beside(number: int, time: float, rounds: tuple[float, ...] | None, *, detect
         ([beside(1, 1e6, steady(0.0, 9), detects=0.0), beside(2, 1e6, steady(0.01, 9), detects=0.0)], "passed"),
         ([beside(1, 1e6, steady(0.1, 9), detects=0.0), beside(2, 1e6, steady(0.1, 9), detects=0.0)], "regressed"),
         ([beside(1, 1e6, None, detects=0.0), beside(2, 1e6, steady(0.1, 9), detects=0.0)], "not measured"),
+        ([beside(1, 1e6, (0.0,) * 8 + (math.inf,)), beside(2, 1e6, steady(0.0, 9))], "passed"),
+        ([beside(1, 1e6, (-0.2, 0.2) * 3 + (0.0,)), beside(2, 1e6, (0.2, -0.2) * 3 + (0.0,))], "passed"),
     ],
 )
 def test_two_builds_decide_a_mean_that_the_accepted_times_leave_open(members: list[CaseReport], outcome: str) -> None:
@@ -476,6 +480,34 @@ def test_two_builds_decide_a_mean_that_the_accepted_times_leave_open(members: li
     shown = said(*members)
     measured_beside = outcome in {"passed", "regressed", "moved"}
     assert ("in two builds" in shown) is measured_beside or outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("geomean(slowdown) <= 0", ("regressed: ", "slower side by side")),
+        ("geomean(slowdown) <= -5%", ("broken: ", "the whole interval misses the limit")),
+    ],
+)
+def test_a_demanded_speed_up_is_not_confirmed_by_rounds(text: str, words: tuple[str, str]) -> None:
+    (note,) = family_notes([member(1, steady(0.1, 10), 0.105)], {FAMILY: [limit(text)]}, CONTEXT)
+    assert (note.text.startswith(words[0]), note.text.endswith(words[1])) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "time", "detects", "outcome", "words"),
+    [
+        (10, 3e6, 0.01, "regressed: ", "chance explains up to"),
+        (2, 1.1e6, 0.5, "suspect: ", "a whole run may be off by"),
+        (0, 1.1e6, 0.5, "not measured: ", "slowdown of 1 of 2 cases was not measured"),
+    ],
+)
+def test_a_mean_of_which_some_cases_have_rounds_is_judged_by_accepted_times_too(
+    rounds: int, time: float, detects: float, outcome: str, words: str
+) -> None:
+    shown = said(member(1, steady(0.1, rounds), 0.105), beside(2, time, None, detects=detects))
+    assert shown.startswith(outcome)
+    assert words in shown
 
 
 def test_a_mean_that_the_accepted_times_decide_asks_no_builds() -> None:
@@ -495,6 +527,7 @@ def test_a_mean_that_the_accepted_times_decide_asks_no_builds() -> None:
         ("geomean(slowdown) <= 5%", True),
         ("geomean(slowdown) <= 0", True),
         ("geomean(slowdown) <= -5%", False),
+        ("geomean(slowdown) <= -0.01%", False),
         ("geomean(time) <= 1ms", False),
     ],
 )

@@ -194,6 +194,10 @@ def test_a_speed_up_that_no_call_has_is_shown_once() -> None:
     (own,) = unmatched_limits(calls, limits, PLAIN_CONTEXT)
     assert unrepeated([*calls, own]) == [own]
     assert unrepeated(calls) == calls, "nothing else says it"
+    (invalid,) = judge(measured(1e6, key=calls[0].key, problems=(PROBLEM,)), limits[:1], baseline=None,
+                       context=PLAIN_CONTEXT).verdicts  # fmt: skip
+    wrong = replace(calls[0], verdicts=(invalid,))
+    assert unrepeated([wrong, own]) == [wrong, own], "it says more"
     slow = judge(measured(2e9, key=calls[0].key), limits, baseline=None, context=PLAIN_CONTEXT)
     assert unrepeated([slow, own, *called("other")]) == [slow, own, *called("other")]
 

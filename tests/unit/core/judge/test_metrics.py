@@ -152,7 +152,9 @@ def test_a_fraction_without_a_roof_and_without_work_for_it_names_the_work_first(
             "the work counts no operations",
             "pass work= with flops",
         )
+    assert items.missing("bandwidth").fix == "pass work= with bytes"
     moved = metrics_of(measured(1e6, device=device, work=Work(bytes=1e8)), None)
+    assert moved.missing("throughput").fix == "pass work= with items, such as work.items(n, 'rows', of=WORK)"
     assert moved.missing("mfu").why == "the work counts no operations"
     assert moved.missing("sol").fix == "perfgate ceilings"
 

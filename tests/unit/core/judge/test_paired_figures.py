@@ -146,6 +146,8 @@ def test_figures_share_the_chance_of_an_alarm() -> None:
     )
     bound = limit("change(metric(memory)) <= 5%")
     assert [figure_finding(figures, bound, gates=gates).rounds for gates in (0, 1, 40)] == [9, 9, 14]
+    both_ways = limit("change(metric(memory)) == 0")
+    assert figure_finding(figures, both_ways, gates=1).rounds == 10, "two ways to be wrong share it too"
 
 
 def verdict(
@@ -158,10 +160,8 @@ def verdict(
     better: Better | None = None,
     **what: Any,
 ) -> Verdict:
-    paired = Paired(
-        decision=Decision.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
-        base=base, revision=revision, figures=heard, **what,
-    )  # fmt: skip
+    rounds = {"differences": (0.0,) * 12, "interval": Interval(low=-0.01, high=0.01)} | what
+    paired = Paired(decision=Decision.NOT_SLOWER, shift=0.0, base=base, revision=revision, figures=heard, **rounds)
     around = Interval(low=value * 0.99, high=value * 1.01)
     labels = [one.labels for one in heard] or [()]
     made = Metric(name="memory", value=value, dimension=BYTES, interval=around, better=better)
@@ -233,6 +233,8 @@ def test_a_figure_of_a_test_that_the_base_did_not_give_is_named(
 ) -> None:
     one = verdict(1.1e6, *heard, revision=False, before=LINE, better=better)
     assert ("the base did not measure it" in one.sentence) is named
+    alike = verdict(1.1e6, *heard, revision=False, before=LINE, better=better, same=True, differences=())
+    assert "the base did not measure it" not in alike.sentence, "without a round, nobody looked"
 
 
 def test_after_two_builds_no_other_comparison_is_announced() -> None:
@@ -335,7 +337,18 @@ def test_what_rounds_leave_open_of_a_figure_is_nothing_to_accept() -> None:
 
 @pytest.mark.parametrize(
     ("heard", "expected"),
-    [(pairs(1.1), Outcome.MOVED), (pairs(1.04, scatter=0.2), Outcome.UNDECIDED), (pairs(1.0), Outcome.PASSED)],
+    [
+        (pairs(1.1), Outcome.MOVED),
+        (pairs(1.04, scatter=0.2), Outcome.UNDECIDED),
+        (pairs(1.0), Outcome.PASSED),
+        (pairs(0.8), Outcome.PASSED),
+    ],
 )
-def test_the_same_code_on_both_sides_of_a_revision_is_no_regression(heard: FigurePairs, expected: Outcome) -> None:
+def test_the_same_code_on_both_sides_of_a_revision_is_no_regression_and_no_better(
+    heard: FigurePairs, expected: Outcome
+) -> None:
     assert verdict(1.1e6, heard, revision=True, before=None, same=True).outcome is expected
+
+
+def test_a_figure_that_fell_since_a_revision_is_improved() -> None:
+    assert outcome(0.8e6, pairs(0.8), revision=True, before=None) is Outcome.IMPROVED

@@ -25,10 +25,12 @@ from pytest_perfgate.core.judge.policy import (
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.reports import case, run
 from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
 from tests.unit.core.judge.figures import figure, metric
+from tests.unit.core.judge.suites import key
 
 P, W, F = Effect.PASS, Effect.WARN, Effect.FAIL
 TABLE = {
@@ -241,7 +243,12 @@ def test_a_figure_that_got_worse_is_compared_with_the_commit_of_its_line(
 )
 def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: Any) -> None:
     """Where nothing is held against the base, a commit of a line stays what it is."""
-    assert with_base(open_, "base", lambda commit, base: (commit, base) == ("line", "base")) == expected
+
+    def alike(commit: str, base: str) -> bool:
+        assert commit != base, "no build is made twice"
+        return (commit, base) == ("line", "base")
+
+    assert with_base(open_, "base", alike) == expected
 
 
 @pytest.mark.parametrize(
@@ -272,3 +279,43 @@ def test_a_case_of_an_open_mean_is_measured_in_two_builds_though_its_own_limit_i
     report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6), context=CONTEXT)
     assert by_commit({KEY: report}, ci=True, base="base") == {}
     assert by_commit({KEY: report}, {KEY}, ci=True, base="base") == {"base": [KEY]}
+
+
+LINE = {"commit": "line", "runs": 2}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line", "base", "commit"),
+    [
+        (Outcome.UNBASELINED, None, "base", "base"),
+        (Outcome.UNBASELINED, None, "", None),
+        (Outcome.SUSPECT, LINE, "base", "line"),
+        (Outcome.SUSPECT, LINE, "", "line"),
+        (Outcome.IMPROVED, LINE, "base", "base"),
+        (Outcome.IMPROVED, LINE, "", "line"),
+        (Outcome.IMPROVED, {"commit": "line+dirty"}, "", ""),
+    ],
+)
+def test_an_open_case_is_compared_with_the_base_or_with_its_line(
+    outcome: Outcome, line: dict[str, Any] | None, base: str, commit: str | None
+) -> None:
+    """A line without a commit that can be built asks for one; without line and base there is nothing to compare."""
+    baseline = None if line is None else accepted(1e6, **line)
+    report = CaseReport(key=KEY, verdicts=(verdict_with(outcome),), baseline=baseline)
+    assert by_commit({KEY: report}, ci=True, base=base) == ({} if commit is None else {commit: [KEY]})
+
+
+def test_the_largest_excess_over_a_limit_is_compared_first() -> None:
+    def slower(*excesses: tuple[float, str]) -> CaseReport:
+        verdicts = [
+            replace(verdict_with(Outcome.SUSPECT, text), metric=metric("slowdown", value, Dimension.FRACTION))
+            for value, text in excesses
+        ]
+        return CaseReport(key=KEY, verdicts=tuple(verdicts), baseline=accepted(1e6))
+
+    reports = {
+        key("faster"): CaseReport(key=KEY, verdicts=(verdict_with(Outcome.IMPROVED),), baseline=accepted(1e6)),
+        key("near its limit"): slower((0.55, "slowdown <= 50%")),
+        key("far beyond one"): slower((0.2, "slowdown <= 3%"), (0.2, "slowdown <= 19%")),
+    }
+    assert by_commit(reports, ci=True, base="base") == {"base": list(reversed(reports))}

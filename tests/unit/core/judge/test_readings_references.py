@@ -307,6 +307,8 @@ def test_a_reference_is_compared_with_none_but_where_it_is_named(
     [
         ("speedup(over=eager) >= 1.5x", 1.5, 3, Outcome.UNDECIDED, "busy programs may explain the miss"),
         ("speedup(over=eager) >= 1.5x", 0.0, 3, Outcome.BROKEN, ""),
+        ("speedup(over=eager) >= 1.5x", 1.5, 2, Outcome.UNDECIDED, "busy programs may explain the miss"),
+        ("speedup(over=eager) >= 1.48x", 1.5, 3, Outcome.UNDECIDED, "the interval spans the limit"),
         ("speedup(over=eager) >= 3x", 1.5, 3, Outcome.BROKEN, ""),
         ("speedup(over=eager) <= 1.6x", 1.5, 3, Outcome.PASSED, "the whole interval keeps the limit"),
         ("time <= 999us", 1.5, 3, Outcome.BROKEN, ""),

@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.judge.rounds import Design, Pairs, by_draws, finding, more_slow
+from pytest_perfgate.core.judge.samples import preloads_of
+from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Decision
-from tests.unit.core.judge.bench import pairs
+from pytest_perfgate.model.protocol import Capture
+from tests.unit.core.judge.bench import HOST, KEY, pairs, samples
 
 
 def forked(*ratios: float, preloads: tuple[int, ...], floor: float = 0.001) -> Pairs:
@@ -35,6 +38,16 @@ def test_rounds_of_one_preload_are_one_draw_and_a_fresh_one_is_its_own(
     assert [len(draw) for draw in rounds.draws] == sizes
     assert [d for draw in rounds.draws for d in draw] == [math.log(ratio) for ratio in (1.0, 1.1, 1.2, 1.3)]
     assert rounds.last_draw_complete is whole
+
+
+def test_a_round_has_the_preload_of_its_last_process() -> None:
+    def capture(*starts: str) -> Capture:
+        processes = tuple(replace(samples(1e6), notes=(("start", start),) if start else ()) for start in starts)
+        return Capture(key=KEY, device=HOST, identity=Identity(device=HOST.key), samples=processes)
+
+    fork = "fork of preload 4: as its test allows"
+    assert preloads_of([[capture("fork of preload 3", fork)], [capture("fresh interpreter")]]) == (4, 0)
+    assert preloads_of([[capture(fork, "")], [capture()], []]) == ()
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,7 @@ def test_long_turns_decide_where_the_sides_differ_in_clock_or_watts_in_every_rou
         [(long(10.0, 1.7e9), long(10.4, 1.7e9))] * 5,
         [*lower[:4], (long(10.0, 1.64e9), long(10.4, 1.7e9))],
         [*lower[:4], (long(10.0, 1.7e9), None)],
+        [*lower[:4], (None, long(10.4, 1.64e9))],
         [(long(10.0, 1.7e9), long(10.4, 1.7e9 * (1 - 0.004)))] * 5,
     ):
         assert pair_of(rounds_of(*alike)).differences == pytest.approx([0.0] * 5)
@@ -288,7 +289,10 @@ def test_a_call_that_is_slower_every_second_time_is_slower() -> None:
     assert apart(base, timed_samples(mostly, mostly, turns=(4,) * 3), by_cpu=True) == pytest.approx(1.3)
 
 
-def test_of_wall_times_that_others_lengthen_the_least_counts() -> None:
-    base = timed_samples((10.0,) * 12, turns=(4,) * 3)
-    head = timed_samples((10.0, 13.0, 13.0, 13.0) * 3, turns=(4,) * 3)
-    assert apart(base, head, by_cpu=False) == pytest.approx(1.0)
+@pytest.mark.parametrize(("timer", "ratio"), [("host", 1.0), ("region", 1.0), ("events", 1.3)])
+def test_of_wall_times_that_others_lengthen_the_least_counts_and_of_a_device_the_median(
+    timer: str, ratio: float
+) -> None:
+    base = timed_samples((10.0,) * 12, turns=(4,) * 3, timer=timer)
+    head = timed_samples((10.0, 13.0, 13.0, 13.0) * 3, turns=(4,) * 3, timer=timer)
+    assert apart(base, head, by_cpu=False) == pytest.approx(ratio)

@@ -6,8 +6,11 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.judge.samples import differs_in_power, of_level
+from pytest_perfgate.core.judge.samples import differs_in_power, of_level, power_facts
 from pytest_perfgate.model.measurement import Settled
+from pytest_perfgate.model.plan import Decision
+from pytest_perfgate.model.verdict import PowerLimited
+from tests.unit.core.judge.paired_builds import decided
 
 SIDE = tuple[float | None, float | None]
 
@@ -35,6 +38,7 @@ def turns(*rounds: tuple[SIDE, SIDE]) -> list[tuple[Settled, Settled]]:
         ([((690, 1700), (690, 1600))] * 2 + [((690, 1700), (690, 1700))], False),
         ([((690, 1700), (690, 1800))] * 2 + [((690, 1700), (690, 1700))], False),
         ([((690, 1700), (690, 1600))] * 2 + [((690, 1700), (690, None))], False),
+        ([((690, 1700), (690, 1600))] * 2 + [((690, None), (690, 1600))], False),
         ([((690, None), (650, None))] * 3, True),
         ([((None, None), (None, None))] * 3, False),
         ([], False),
@@ -43,6 +47,20 @@ def turns(*rounds: tuple[SIDE, SIDE]) -> list[tuple[Settled, Settled]]:
 def test_builds_differ_in_power_where_every_round_does(rounds: list[tuple[SIDE, SIDE]], *, differs: bool) -> None:
     """By half a percent of the clock, or by two of the power, always in the same direction."""
     assert differs_in_power(turns(*rounds)) is differs
+
+
+@pytest.mark.parametrize(
+    ("limited", "texts"),
+    [
+        (None, []),
+        (PowerLimited(), ["clocks are not known"]),
+        (PowerLimited(clocks_hz=(1.7e9, 1.6e9)), ["1.7 GHz then, 1.6 GHz now"]),
+        (PowerLimited(clocks_hz=(1.7e9, 1.6e9), watts=(690.0, 700.0)), ["1.7 GHz then, 1.6 GHz now, 690 W then, 700 W now"]),
+    ],
+)  # fmt: skip
+def test_builds_at_the_power_limit_name_what_is_known_of_it(limited: PowerLimited | None, texts: list[str]) -> None:
+    facts = power_facts(decided(Decision.SLOWER, 0.1, limited=limited))
+    assert list(facts) == [("power", f"at the device's limit: {text}") for text in texts]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,13 @@ def test_a_case_that_became_ten_times_faster_is_named() -> None:
     ]
     (note,) = notes(faster, "doubtful")
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]: -95.0 %",))
+    (one,) = faster[0].verdicts
+    for other in (
+        replace(one, outcome=Outcome.PASSED),
+        replace(one, metric=None),
+        replace(one, metric=replace(one.metric, name="loss")),
+    ):
+        assert notes([replace(faster[0], verdicts=(other,))], "doubtful") == []
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
@@ -119,6 +126,10 @@ def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
     (note,) = notes(cases, collected=COLLECTED, baselines=lines)
     assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
     assert note.text.startswith("2 baselines")
+    assert note.text.endswith("; perfgate prune removes them")
+    ci = replace(PLAIN_CONTEXT, policy=CI)
+    (note,) = notes(cases, "unused", collected=COLLECTED, baselines=lines, context=ci)
+    assert note.text.endswith("; perfgate prune --from RECORD removes them")
     for text, expected in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
         families = {FAMILY: [limit(text)]}
         assert bool(notes(cases, "unused", collected=COLLECTED, baselines=lines, families=families)) != expected

@@ -320,6 +320,8 @@ def test_two_arms_at_two_clocks_are_an_event_of_the_clock() -> None:
     assert "in the base at the same time" in clock_verdict(1.25e6, (1.2e9,), available, replace(arms, base="")).sentence
     less = replace(arms, shift=0.02, interval=Interval(low=0.015, high=0.025))
     assert clock_verdict(1.25e6, (1.2e9,), available, less).outcome is not Outcome.INVALID, "no slower by what counts"
+    wide = replace(less, decision=Decision.UNDECIDED, interval=Interval(low=-0.03, high=0.07))
+    assert clock_verdict(1.25e6, (1.2e9,), available, wide).outcome is Outcome.UNDECIDED
 
 
 @pytest.mark.parametrize(("detects", "more"), [(1.0, False), (0.9, True)])
@@ -351,8 +353,17 @@ def test_the_accepted_commit_is_offered_after_a_failed_build_but_not_where_no_cl
     assert any(step.endswith("--perfgate-against a1b2c3d4e5") for step in steps) is offered
 
 
-def test_without_a_line_there_is_code_to_commit() -> None:
+@pytest.mark.parametrize(
+    ("why", "step", "begins"),
+    [
+        ("there is no git repository here", "", ["commit the accepted code"]),
+        ("there is no git repository here", "git init", ["commit the accepted code"]),
+        ("git was not found", "", ["commit the accepted code"]),
+        ("git cannot read this repository", "git config x", ["git config x", "pytest "]),
+    ],
+)
+def test_without_a_line_there_is_code_to_commit_unless_git_itself_fails(why: str, step: str, begins: list[str]) -> None:
     trial = _judged_measurement(measured(1e6), (), None, CONTEXT, None)
-    unpaired = Unpaired(why="there is no git repository here", unversioned=True)
-    (step,) = unpaired_ruling(Ruling(outcome=Outcome.UNDECIDED, sentence=""), unpaired, trial).next
-    assert step.startswith("commit the accepted code")
+    unpaired = Unpaired(why=why, step=step, unversioned=True)
+    steps = unpaired_ruling(Ruling(outcome=Outcome.UNDECIDED, sentence=""), unpaired, trial).next
+    assert [one.startswith(begin) for one, begin in zip(steps, begins, strict=True)] == [True] * len(begins)
