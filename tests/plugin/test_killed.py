@@ -68,7 +68,7 @@ NOISY = """
 
     @pytest.mark.perfgate("slowdown <= 1%")
     def test_noisy(perfgate):
-        perfgate(lambda: time.sleep(0.001 * (1 + os.urandom(1)[0] % 4)))
+        perfgate(lambda: time.sleep(0.001 + int.from_bytes(os.urandom(2), "big") * 5e-8))
 """
 
 
