@@ -201,9 +201,9 @@ class Tolerance(NamedTuple):
     """The limit, or the absolute floor if that is larger."""
     resolution: float
     """A tick of the timer, as a share of the accepted time."""
-    raised: float | None = None
+    raised: float | None
     """The value to which the floor raised the limit, if it did."""
-    detects: float = 0.0
+    detects: float
     """What the accepted run could not detect, by which the accepted time may be wrong."""
 
     @property

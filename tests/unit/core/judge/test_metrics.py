@@ -321,6 +321,8 @@ def test_launch_gaps_and_rates_to_the_bit() -> None:
         ("slowdown", 0.01, 0.09, 0.03, 8, 60),
         ("slowdown", -0.5, 0.5, 0.03, 1, 6),
         ("time", 1e6, 4e6, 2e6, 3, 6),
+        ("mfu", 0.4, 0.6, 0.45, 4, 42),
+        ("speedup", 0.9, 1.1, 1.05, 5, 42),
     ],
 )
 def test_rounds_that_decide_follow_from_the_interval(

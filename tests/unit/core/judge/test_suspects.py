@@ -266,6 +266,12 @@ def test_what_no_second_arm_was_asked_has_no_rounds() -> None:
     assert judged_arms("time <= 1s").rounds == judged_arms("slowdown <= 3%").rounds == 0
 
 
+def test_a_limit_on_the_time_can_detect_what_the_run_can_whatever_two_builds_say() -> None:
+    visible = judged_arms("time <= 1s").visible
+    assert visible is not None
+    assert judged_arms("time <= 1s", paired=SLOWER).visible == visible
+
+
 def test_a_line_that_is_slower_by_exactly_its_noise_explains_nothing() -> None:
     before = accepted(1e6)
     assert not unexplained(replace(before, time=1.5e6), before, 0.5)
@@ -344,11 +350,14 @@ def test_an_interval_that_begins_at_the_limit_does_not_confirm(part: float, outc
     assert verdict(1e6, (bound,), shape=shape).outcome is outcome
 
 
-@pytest.mark.parametrize(("base_missing", "offered"), [(False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("unpaired", "offered"),
+    [(Unpaired(why="pip: exit 1"), True), (Unpaired(why="no clone has it", base_missing=True), False)],
+)
 def test_the_accepted_commit_is_offered_after_a_failed_build_but_not_where_no_clone_has_it(
-    *, base_missing: bool, offered: bool
+    unpaired: Unpaired, *, offered: bool
 ) -> None:
-    context = replace(CONTEXT, unpaired=Unpaired(why="pip: exit 1", base_missing=base_missing))
+    context = replace(CONTEXT, unpaired=unpaired)
     steps = decided_verdict(1.1e6, context=context).next
     assert any(step.endswith("--perfgate-against a1b2c3d4e5") for step in steps) is offered
 
