@@ -54,8 +54,8 @@ def test_builds_differ_in_power_where_every_round_does(rounds: list[tuple[SIDE, 
     [
         (None, []),
         (PowerLimited(), ["clocks are not known"]),
-        (PowerLimited(clocks_hz=(1.7e9, 1.6e9)), ["1.7 GHz then, 1.6 GHz now"]),
-        (PowerLimited(clocks_hz=(1.7e9, 1.6e9), watts=(690.0, 700.0)), ["1.7 GHz then, 1.6 GHz now, 690 W then, 700 W now"]),
+        (PowerLimited(clocks_hz=(1.7e9, 1.6e9)), ["1700 MHz then, 1600 MHz now"]),
+        (PowerLimited(clocks_hz=(1.7e9, 1.6e9), watts=(690.0, 700.0)), ["1700 MHz then, 1600 MHz now, 690 W then, 700 W now"]),
     ],
 )  # fmt: skip
 def test_builds_at_the_power_limit_name_what_is_known_of_it(limited: PowerLimited | None, texts: list[str]) -> None:
