@@ -71,7 +71,7 @@ def judge(
     trial = _judged_measurement(measurement, limits, baseline, context, paired)
     of_calls = any(map(case_of, limits))
     meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
-    meant = [limit for limit in meant if not (limit.except_on and replaced_on(limit, measurement.device))]
+    meant = [limit for limit in meant if not replaced_on(limit, measurement.device)]
     others = elsewhere(meant, measurement, context.kinds)
     verdicts = []
     for limit in meant:

@@ -334,5 +334,6 @@ def test_one_process_or_no_bound_cannot_be_explained_by_neighbours() -> None:
     trial = SimpleNamespace(measurement=measured(1e6, processes=busy), context=CONTEXT)
     assert hidden_by_neighbours(metric, 1.5, trial)
     assert not hidden_by_neighbours(metric, 0.0, trial)
+    assert hidden_by_neighbours(replace(metric, value=0.99), 1.0, trial)
     trial.measurement = measured(1e6, processes=busy[:1])
     assert not hidden_by_neighbours(metric, 1.5, trial)

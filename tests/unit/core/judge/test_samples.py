@@ -177,6 +177,9 @@ def test_a_replaced_limit_and_a_mean_over_a_family_are_not_this_case_s() -> None
     report = judge(measured(1e6), [replaced, limit("geomean(slowdown) <= 1%")], baseline=None, context=CONTEXT)
     assert report.verdicts == ()
     assert report.effect is Effect.PASS
+    elsewhere = replace(replaced, except_on=("H200*",))
+    report = judge(measured(1e6), [elsewhere], baseline=None, context=CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.BROKEN]
 
 
 def test_a_named_call_answers_to_its_own() -> None:
