@@ -315,8 +315,9 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
         raise PerfgateError("check-failed", f"{at}{kinds} cannot be compared: {odd}", fix=fix) from odd
     kinds = ours.dtype.kind + theirs.dtype.kind
     if set(kinds) & set("OUSMmV"):
-        alike = result is expected or (ours.shape == theirs.shape and bool(np.all(ours == theirs)))
-        return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
+        if result is expected or (ours.shape == theirs.shape and np.all((ours == theirs) | _both_nan(ours, theirs))):
+            return ""
+        return f"{at}{result!r:.40} is not {expected!r:.40}"
     if ours.shape != theirs.shape:
         return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
     usual_rtol, usual_atol = _tolerance(kind_of(result), kind_of(expected))
@@ -325,7 +326,7 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
     with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large numbers
         gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
         near = np.isfinite(theirs) & (gaps <= atol + rtol * np.abs(theirs))  # to infinity all are equally far
-    wrong = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    wrong = ~((ours == theirs) | _both_nan(ours, theirs))
     if rtol or atol:
         wrong &= ~near
     if not wrong.any():
@@ -335,6 +336,11 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
     where = f" at {list(place)}" if place else ""
     count = f"{at}{int(wrong.sum())} of {wrong.size} elements by more than rtol={rtol:g} and atol={atol:g}"
     return f"{count}; most{where}: {ours[place]:.6g}, and the reference {theirs[place]:.6g}"
+
+
+def _both_nan(ours: Any, theirs: Any) -> Any:
+    """Return where neither element equals itself, as NaN and a date that is not set."""
+    return (ours != ours) & (theirs != theirs)  # noqa: PLR0124 - numpy.isnan takes no dates and no objects
 
 
 def kind_of(array: Any) -> str:

@@ -119,7 +119,7 @@ def installed_modules(packages: Path) -> tuple[str, ...]:
 
 
 def toolchain(machine: Path = Path("/proc")) -> str:
-    """Return everything apart from its source that an extension depends on; ``-march=native`` is one processor's."""
+    """Return all that an extension depends on apart from its source, such as the processor for ``-march=native``."""
     flags = (f"{name}={text}" for name, text in os.environ.items() if name in _FLAGS or name.startswith(_STEERED))
     names = (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++"), *_COMPILERS)
     paths = (shutil.which(shlex.split(name)[0] if name.strip() else "cc") for name in names)

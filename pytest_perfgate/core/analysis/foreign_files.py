@@ -119,7 +119,6 @@ _KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it h
 _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
 
 _PRINTED = "text that cuobjdump or nvdisasm printed"
-
 _UNTIMED = "a table of rocprof that has no times of kernels"
 
 _NSYS = "a table of nsys stats"
@@ -143,7 +142,7 @@ _PROFILERS = (
     ("python -X importtime", r"^import time: self \[us\]"),
     ("Node.js or Chrome", r'\A\{\s*"(?:nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"|head":\s*\{\s*")callframe"'),
     ("pprof", r"\Ah[\x80-\xff]{8}[\0-\x7f]\n\x04\x08\x01\x10\x02|^showing nodes accounting |^ +flat +flat% +sum%"),
-    ("VTune", r'\A"?(?:source )?function(?: stack| / call stack)?"?[,;\t]"?(?:cpu time|module|clockticks)'),
+    ("VTune", r'\A"?(?:source )?function(?:[ /a-z]* stack)?"?[,;\t](?:"?module"?[,;\t])?"?(?:cpu time|clockticks)'),
     ("Go's execution tracer", r"\Ago 1\.\d+ trace\0"),
     ("valgrind", r'\A(?:version: 1\ncreator: callgrind|desc: [^\n]*\n(?:desc: [^\n]*\n)*cmd: |\{"dhatfileversion")'),
     ("strace", r"\A(?: *\d+\.\d+ |\d\d:\d\d:\d\d\S* )?execve\(|^% time +seconds +usecs/call"),
@@ -164,7 +163,7 @@ _BENCHMARK_TOOLS = (
     ("the CUTLASS profiler", r"^problem,provider,operationkind,|^ +problem id: \d"),
     ("a server of language models", r"^=+ serving benchmark result ="),
     ("a server of language models", r'\A\{[^{]*"(?:request_rate|avg_latency|tokens_per_second|prefill_latency)"\s*:'),
-    ("genai-perf or perf_analyzer", r'\A(?:metric,avg|concurrency,inf)|"time_to_first_token":\s*\{\s*"(?:unit|avg)"'),
+    ("genai-perf or perf_analyzer", r'\A(?:metric,avg,m|concurrency,inf)|"time_to_first_token":\s*\{\s*"(?:unit|avg)"'),
     ("trtexec", r'^&&&& running tensorrt|\A\[\s*\{\s*"(?:count"[^{]*\{\s*"name"[^}]*"timems|startinms)"'),
     ("Locust", r'\A"?type"?,"?name"?,"?(?:# requests|request count)'),
     ("llama-bench", r'\A(?:\[\s*)?\{\s*"build_commit"|\Abuild_commit,|^\| model +\| +size \| +params \| backend'),
@@ -187,7 +186,8 @@ _BENCHMARK_TOOLS = (
     ("siege", r'\A\{\s*"transactions":|^transactions:\s+\d+ hits'),
     ("vegeta", r'\A\{\s*"latencies":\s*\{\s*"total"|^requests +\[total, rate'),
     ("oha", r'\A\{\s*"summary":\s*\{\s*"successrate"'),
-    ("k6", r'\A\{\s*"(?:root_|type": ?"metric"|metrics":\s*\{\s*"(?:check|data_|http_|\S+":\s*\{\s*"(?:type|values)))'),
+    ("k6", r'\A\{\s*"(?:root_group|type":\s*"metric"|metrics":\s*\{\s*"[a-z_{}:]+":\s*\{\s*"(?:type|values))'),
+    ("k6", r'\A\{\s*"metrics":\s*\{\s*"(?:checks"|data_received"|http_req)'),
     ("perf bench", r"^# running '[\w/]+' benchmark"),
 )
 

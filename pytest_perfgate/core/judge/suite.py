@@ -111,12 +111,13 @@ def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases without an accepted time that base and head cleared; a new test may be one for ever."""
     passed = [(r, v) for r in reports for v in r.verdicts if v.outcome is Outcome.PASSED]  # others have a block
     cleared = {str(r.key): v.metric for r, v in passed if any(name == NO_LINE for name, _ in v.evidence)}
-    if cleared:
-        how = "decided by base and head" if any(cleared.values()) else "not compared: base and head have the same code"
-        text = (
-            f"{plural(len(cleared), 'case')} without an accepted time, {how}; next: perfgate accept --from RECORD --new"
-        )
-        yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f'{text} --reason "..."', names=tuple(cleared))
+    for compared, how in (
+        (True, "decided by base and head"),
+        (False, "not compared: base and head have the same code"),
+    ):
+        if names := tuple(name for name, metric in cleared.items() if (metric is not None) is compared):
+            text = f"{plural(len(names), 'case')} without an accepted time, {how}; next: perfgate accept --from RECORD"
+            yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f'{text} --new --reason "..."', names=names)
 
 
 def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:

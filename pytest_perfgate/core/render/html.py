@@ -359,10 +359,10 @@ class CommentWords:
     def clean(self, report: RunReport) -> str:
         """Return one line if nothing in a run needs attention, else ""."""
         effects = {*(note.effect for note in report.notes), *(case.effect for case in report.cases)}
-        accepted = own_gate_lines(report.cases, ())
-        if effects != {Effect.PASS} or accepted or not report.complete or run_code(report, report.status):
+        accepted, whole = own_gate_lines(report.cases, ()), report.complete and not run_code(report, report.status)
+        if not report.cases or effects != {Effect.PASS} or accepted or not whole:
             return ""
-        return f"perfgate: {plural(len(report.cases), 'case')}, nothing to look at. {_place(report)}".rstrip()
+        return f"perfgate: {plural(len(report.cases), 'case')}, {headline(report)}. {_place(report)}".rstrip()
 
 
 class Markup(NamedTuple):

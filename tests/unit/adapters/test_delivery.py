@@ -25,7 +25,7 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.render.html import CommentWords, render_comment
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.verdict import CaseReport, Posting, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Excuse, Posting, SuiteNote
 from pytest_perfgate.wiring.stores import deliveries
 from tests.reports import case, run
 
@@ -284,12 +284,20 @@ NOT_CLEAN = (
     run(open_case()),
     run(accepted_case()),
     run(),
+    run(notes=(SuiteNote(kind="x", effect=Effect.PASS, text="y"),)),
 )
 
 
 @pytest.mark.parametrize("report", NOT_CLEAN)
 def test_what_needs_a_person_is_not_clean(report) -> None:
     assert WORDS.clean(report) == ""
+
+
+def test_the_one_line_of_a_clean_run_does_not_hide_what_was_not_measured() -> None:
+    skipped = replace(case("test_a", 1e6), excuse=Excuse.NOT_RUN)
+    assert WORDS.clean(CLEAN).startswith("perfgate: 1 case, all limits kept. Commit ")
+    assert WORDS.clean(run(case("test_same", 1e6), skipped)).startswith("perfgate: 2 cases, all limits kept, 1 not")
+    assert WORDS.clean(run(skipped)).startswith("perfgate: 1 case, nothing measured. ")
 
 
 def test_only_changes_leaves_the_table_of_all_out(url: str, tmp_path: Path) -> None:

@@ -150,9 +150,11 @@ def _callers(rows: Ints, tree: Tree) -> Ints:
 def _rank(name: str, models: Mapping[str, Callable[..., Work]]) -> int:
     if name in _BESIDE:
         return -1
+    if name in models:
+        return 2
     if name in _COPIES or model_of(name, models) is None:
         return 0
-    return 2 if name in models or CATEGORIES.get(name, _LIGHT) != _LIGHT else 1
+    return 2 if CATEGORIES.get(name, _LIGHT) != _LIGHT else 1
 
 
 def _highest_beneath(ranks: Ints, above: Ints) -> Ints:

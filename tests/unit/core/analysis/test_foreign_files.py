@@ -317,7 +317,11 @@ def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: s
 
 @pytest.mark.parametrize(
     "head",
-    [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n", b"1.5,ms,2\n", b"<catch>"],
+    [
+        *(b"", b"hello", b"\x1f\x8bdamaged", b"\0" * 300, b"size,Triton,Torch\n", b"1.5,ms,2\n", b"<catch>"),
+        *(b'{"a": 1}', b'{"root_dir": "/srv"}', b'{"metrics": {"data_loading": 1.2}}', b'{"metrics": {"check": 1}}'),
+        *(b"function,module,line\n", b"metric,avg\n"),
+    ],
 )
 def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")

@@ -82,6 +82,11 @@ def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
     alike = [replace(report, verdicts=(replace(report.verdicts[0], metric=None),)) for report in decided]
     (note,) = notes(alike, NO_LINE)
     assert ", not compared: base and head have the same code; next: " in note.text
+    mixed = [decided[0], replace(alike[0], key=key("3"))]
+    assert [(one.text.partition(";")[0], one.names) for one in notes(mixed, NO_LINE)] == [
+        ("1 case without an accepted time, decided by base and head", (f"{FAMILY}[1]",)),
+        ("1 case without an accepted time, not compared: base and head have the same code", (f"{FAMILY}[3]",)),
+    ]
 
 
 def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None:

@@ -37,6 +37,15 @@ def test_a_user_s_operator_gets_its_work(tmp_path):
     assert row.work.flops == 32
 
 
+def test_a_copy_with_a_user_s_model_is_work_of_its_own(tmp_path):
+    events = [host("aten::mul", 0, 100), host("aten::clone", 2, 40), host("aten::copy_", 4, 30)]
+    names = {}
+    for models in ({}, {"aten::clone": lambda call: None}):
+        rows = operators(surveyed(tmp_path / "t.json", events, AnalysisSettings(models=models)))
+        names[len(models)] = [row.name for row in rows]
+    assert names == {0: ["aten::mul"], 1: ["aten::clone"]}
+
+
 @pytest.mark.parametrize(
     ("model", "why"),
     [
