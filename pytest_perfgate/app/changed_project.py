@@ -230,20 +230,16 @@ def with_files(
     tables = [path for path in read if path not in tests]
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
+        case, bare = comparison.cases[nodeid], nodeid in comparison.bare
         why = next((round_.own for round_ in comparison.rounds if round_.nodeid == nodeid and round_.own), "")
-        another = bool(why) and comparison.own.differs(comparison.cases[nodeid])
+        another = bool(why) and comparison.own.differs(case)
         paired = replace(paired, own_file=why, own_test=another, faster=paired.faster and not another)
-        if nodeid not in comparison.bare:
-            return replace(paired, shared=tuple(dict.fromkeys((*_modules(nodeid, paired), *tables))))
-        edited = edited_imports(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
-        return replace(paired, bare=True, edited=edited, shared=tuple(tables))
-
-    def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
-        """Yield edited files that a test has loaded, without those that each side has of its own."""
-        case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
-        edited = edited_imports(case, loaded, tests, root, show)
-        own = {case.path, *comparison.own.paths(case)} if paired.own_file else ()
-        return (path for path in edited if path not in own)
+        loaded = comparison.bare[nodeid] if bare else () if paired.revision else comparison.beside.get(nodeid, ())
+        own = {case.path, *comparison.own.paths(case)} if why else set()
+        edited = tuple(path for path in edited_imports(case, loaded, tests, root, show) if path not in own)
+        if bare:
+            return replace(paired, bare=True, edited=edited, shared=tuple(tables))
+        return replace(paired, shared=tuple(dict.fromkeys((*edited, *tables))))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
     return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}

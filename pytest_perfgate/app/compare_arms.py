@@ -61,15 +61,14 @@ class Comparison:
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
         """Whether both sides have, and loaded in every round so far, the same code."""
         self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests
-        self.bare: dict[str, tuple[str, ...]] = {}
-        """Tests that load the same files on both sides and none of the package, so that the arms do not differ."""
+        self.bare: dict[str, tuple[str, ...]] = {}  # what tests load, the same on both sides, that load no package
         self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
-        self.own = OwnFiles(stage.texts)
+        self.own = OwnFiles(stage.texts, cases if self.same else ())
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
         self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests waited for others, by the budget
         self._seconds: Mapping[str, float] = {}
-        self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
+        self._reckoned = self._last = 0  # rounds of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, rounds: Iterable[PairedRound]) -> None:
@@ -80,6 +79,10 @@ class Comparison:
         self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
         self.bare = {round_.nodeid: round_.beside for round_ in self.rounds if round_.bare}
         self.same = self.same and all(round_.same for round_ in self.rounds)
+
+    def alike(self, nodeid: str) -> bool:
+        """Return whether both sides have the same code of a test, its own file included."""
+        return self.same and not self.own.reason(nodeid)
 
     @property
     def left_s(self) -> float:
@@ -95,7 +98,6 @@ class Comparison:
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """Run this many rounds of each open case together; the budget may end them between two rounds."""
         self._last = max(counts.values(), default=0)
-        self._rounds = max(self._last, self.design.last if phase == ROUND else 0)
         for number in range(self._last):
             done = {round_.nodeid for round_ in self.rounds if (round_.phase, round_.number) == (phase, number)}
             gone = done | self.out | _read(self.rounds) | set(over())
@@ -107,10 +109,6 @@ class Comparison:
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that loaded foreign files are not kept
                 self.stage.keep(self.rounds)
-
-    def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
-        """Return base and head of every round, by key."""
-        return captures_of(self.rounds, phase)
 
     def pairs(self, phase: str) -> dict[CaseKey, Pairs]:
         """Return one number for each process, by key."""
@@ -146,7 +144,9 @@ class Comparison:
                 child.close()
         if finished:
             self._check_modules(pair, cases)
-        lost = [case for case in cases if case.nodeid not in finished]
+        edited = self.own.take_edited([case for case in cases if case.nodeid in self.bare])
+        self.rounds[before:] = [round_ for round_ in self.rounds[before:] if round_.nodeid not in edited]
+        lost = [case for case in cases if case.nodeid not in finished - edited]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if self.own.version(case.nodeid) != version]
         for case in (case for case in lost if case not in again):
@@ -161,14 +161,14 @@ class Comparison:
             if pair.untouched and number + 1 < self._last:
                 self.next.begin(cases, number + 2, self.rounds)
 
-        finished = set()
+        finished, last = set(), max(self._last, self.design.last if phase == ROUND else 0)
         for call in pair.play(jobs, ahead):
             if base_alone(call) and self.own.falls_back(self.cases[call.nodeid], call.finished[BASE].text):
                 continue
             self.rounds.append(_round(call, phase, number, self.own.reason(call.nodeid)))
             finished.add(call.nodeid)
             if self.stage.show is not None:
-                place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(finished))}"
+                place = f"round {number + 1} of up to {last}{_eta(self, (phase, number), cases, len(finished))}"
                 self.stage.show(place, len(finished), call.nodeid)
             if self.rounds[-1].trouble and _fails(self.rounds, call.nodeid):
                 self.out.add(call.nodeid)

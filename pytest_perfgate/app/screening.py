@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, hold_leases, stopped
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of, figure_pairs, hold_leases, stopped
 from pytest_perfgate.app.measure import NoisyCall, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
@@ -167,12 +167,12 @@ class Screening:
         pairs, comparison = self._pairs[key], self._comparison
         if cleared_as_same(comparison, key):
             return self._result(key, revision, decision=Decision.NOT_SLOWER, base_ns=_base_time(comparison, key))
-        deciding = comparison.captures(ROUND).get(key, [])[: finding.rounds]
+        deciding = captures_of(comparison.rounds, ROUND).get(key, [])[: finding.rounds]
         return self._result(
-            key, revision,
-            decision=finding.decision, faster=finding.faster and not comparison.same, unstable=finding.unstable,
-            shift=finding.shift, interval=finding.interval, p=finding.p, threshold=comparison.design.alpha,
-            visible=finding.visible, slow=finding.slow, differences=pairs.differences[: finding.rounds],
+            key, revision, decision=finding.decision, unstable=finding.unstable,
+            faster=finding.faster and not comparison.alike(key.nodeid), shift=finding.shift,
+            interval=finding.interval, p=finding.p, threshold=comparison.design.alpha, visible=finding.visible,
+            slow=finding.slow, differences=pairs.differences[: finding.rounds],
             further=pairs.differences[finding.rounds :], base_ns=_base_time(comparison, key),
             wants_s=_wants_s(comparison, self._threshold(key), key, finding),
             clocks_hz=paired_clocks(deciding), limited=power_limited(deciding), tunings=_tunings(deciding),
@@ -182,7 +182,7 @@ class Screening:
         """Return the fields that rounds decide with those that they do not: the two builds, and the call's figures."""
         comparison = self._comparison
         return Paired(
-            base=comparison.arms[0].revision[:10], revision=revision, same=comparison.same,
+            base=comparison.arms[0].revision[:10], revision=revision, same=comparison.alike(key.nodeid),
             problems=tuple(comparison.problems.values()), most=comparison.design.most,
             figures=tuple(figure_pairs(comparison, key, self._to_decide(key).changes)), **of_rounds,
         )  # fmt: skip
@@ -204,8 +204,7 @@ class Screening:
 
 def cleared_as_same(comparison: Comparison, key: CaseKey) -> bool:
     """Return whether a call ran the same code on both sides, and needs no round that would measure the machine."""
-    same = comparison.design.clears_same and comparison.same
-    return same and not (comparison.problems or comparison.own.reason(key.nodeid))
+    return comparison.design.clears_same and comparison.alike(key.nodeid) and not comparison.problems
 
 
 def _differences(comparison: Comparison, pairs: Mapping[CaseKey, Pairs]) -> Mapping[CaseKey, tuple[float, ...]]:
@@ -287,7 +286,7 @@ def _span(rounds: list[int]) -> str:
 
 def _base_time(comparison: Comparison, key: CaseKey) -> float:
     """Return the time of a call in the base arm, summarised as the head's own, for display beside it."""
-    rounds = comparison.captures(ROUND).get(key, ())
+    rounds = captures_of(comparison.rounds, ROUND).get(key, ())
     return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
 
 

@@ -285,7 +285,7 @@ class Paired:
     shared: tuple[str, ...] = ()
     """Files changed since the base that both arms take from the head, so that they were not compared."""
     own_file: str = ""
-    """Why the base ran files of its own revision, and which: it could not load the head's, or failed at this test."""
+    """Why the base ran files of its own revision, and which: it could not run the head's, or the edit is in them."""
     own_test: bool = False
     """Whether the test itself differs there, so that both of its versions are part of the comparison."""
     base_ns: float = 0.0  # the median time of a call in the base arm's processes; 0 if unknown

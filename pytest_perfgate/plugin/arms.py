@@ -139,7 +139,7 @@ class ArmRunner:
         design = replace(design_of(self.session), clears_same=True)
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
         others = Bounds(self.session.gate_judge, comparison)
-        rounds = 1 if comparison.same else design.looks[0]
+        rounds = 1 if all(map(comparison.alike, comparison.cases)) else design.looks[0]
         wants, open_ = first_wants(reports, read_costs(self._costs), rounds), in_means(self.session, others, means)
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
@@ -170,16 +170,16 @@ class ArmRunner:
         return {**untimed, **with_files(result, comparison, tests, self._config.rootpath, repository, baselines)}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
-        both = (base, head) = self.arm("base", revision), self.arm("head", "")
-        once = design.clears_same and bool(base.content) and base.content == head.content
+        both = self.arm("base", revision), self.arm("head", "")
+        comparison = Comparison(both, cases, self._stage(both), design)
+        once = design.clears_same and all(map(comparison.alike, comparison.cases))
         text = f"{plural(len(cases), 'test')} in one round of the same code" if once else self._announced(cases, design)
         self._progress = Progress(self._config, (whose and f"against {whose}: ") + text)
-        comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(round_.phase, round_.number) for round_ in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            self._say(alike_words(self.session, both[0].revision))
+            self._say(alike_words(self.session, comparison))
         return comparison
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
@@ -198,7 +198,7 @@ class ArmRunner:
             overlaid=self._project.test_paths,
             texts=file_texts(self.session, both[0].revision),
             say=self._say,
-            show=self._progress.met if self._progress is not None else None,
+            show=lambda *at: self._progress.met(*at) if self._progress is not None else None,
             keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._say),
         )
 

@@ -24,6 +24,7 @@ from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.measuring import CACHES, COLD
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.compare_arms import Comparison
     from pytest_perfgate.core.judge.rounds import Design
     from pytest_perfgate.core.stats.costs import PairCost
     from pytest_perfgate.model.plan import Case, CaseKey
@@ -278,13 +279,18 @@ def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float 
     return lambda key, device: proven.get((key, device))
 
 
-def alike_words(session: SessionState, base: str) -> str:
-    """Return what can differ where base and head hold the same package: edited files of the head, or the machine."""
+def alike_words(session: SessionState, comparison: Comparison) -> str:
+    """Return what can differ where base and head hold the same package: edited files, or the machine."""
+    base = comparison.arms[0].revision
+    own = {case.path for case in comparison.cases.values() if not comparison.alike(case.nodeid)}
     repository, places = session.gate_judge.tools.repository, session.settings.project.test_paths
     tests = {"conftest.py", *(case.path for case in session.cases.values())}
     changed = map(Path, repository.changed(base) if repository and base else ())
     shared = [str(p) for p in changed if tests & {p.name, p.as_posix()} or any(map(p.is_relative_to, places))]
-    if shared:
-        return f"the package is the same in both builds; both read the head's {first_of(shared, 3)}"
+    by_both = [path for path in shared if path not in own]
+    if own or by_both:
+        each = f"; each runs its own {first_of(sorted(own), 3)}" if own else ""
+        both = f"; both read the head's {first_of(by_both, 3)}" if by_both else ""
+        return f"the package is the same in both builds{each}{both}"
     edits = session.gate_judge.environment_edits.text()
     return f"base and head hold the same code: {edits or 'only the machine, or a file that both read, can differ'}"

@@ -174,7 +174,7 @@ def measure_against(session: SessionState) -> None:
     comparison, paired = runner.against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired
-    session.gate_judge.alike = comparison.same or base.tree == head.tree
+    session.gate_judge.alike = all(map(comparison.alike, comparison.cases)) or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
     session.gate_judge.new = frozenset(case.nodeid for case in new)
     session.gate_judge.unready = {n: why for n, why in unready(comparison).items() if n not in session.gate_judge.new}

@@ -47,6 +47,21 @@ def test_a_commit_of_a_line_that_only_ci_had_is_the_one_that_brought_the_line(re
     assert "revision-missing" in run.text
 
 
+@SLOW
+def test_a_slower_kernel_of_the_test_file_is_confirmed_beside_the_version_of_the_base(repository: Project) -> None:
+    own = "{kernel}\n\ndef test_work(perfgate):\n    perfgate(work, 300)\n\ndef test_other(perfgate):\n    perfgate(sum, [1] * 300)\n"
+    for kernel, message in [(KERNEL, "one"), (SLOWER, "two")]:
+        repository.write("tests/test_kern.py", own.format(kernel=kernel))
+        git(repository.root, "add", "-A")
+        git(repository.root, "commit", "-q", "-m", message)
+    run = repository.run("--perfgate-against", "HEAD~1", "tests")
+    assert "REGRESSED" in run.says("test_work"), run.text
+    assert "the base has another work in tests/test_kern.py, and ran its own test file" in run.text.replace(
+        "\n       ", ""
+    )
+    assert run.outcome("test_other") == "passed", run.text
+
+
 CONFTEST = """
     import pytest
 

@@ -91,11 +91,11 @@ def _bare(node: ast.AST) -> None:
         node.returns = None
     elif isinstance(node, ast.arg):
         node.annotation = None
-    elif isinstance(node, ast.Call) and _first_name(node.func) in FIXTURES:
+    elif isinstance(node, ast.Call) and first_name(node.func) in FIXTURES:
         node.keywords = [word for word in node.keywords if word.arg != "limits"]
 
 
-def _first_name(node: ast.AST) -> str:
+def first_name(node: ast.AST) -> str:
     """Return the first name, such as ``perfgate`` of ``perfgate.region("x")``."""
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.value if isinstance(node, ast.Attribute) else node.func
@@ -193,7 +193,7 @@ def _around(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
 
 def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
     """Return whether a decorator is a mark, or a name of one; limits and parameters are compared separately."""
-    lines = [line for line in scope.get(_first_name(decorator), ()) if not isinstance(line, FUNCTIONS)]
+    lines = [line for line in scope.get(first_name(decorator), ()) if not isinstance(line, FUNCTIONS)]
     return any("'mark'" in content_of(node) for node in (decorator, *lines))
 
 

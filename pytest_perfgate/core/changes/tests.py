@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.fixtures import CONFTEST, Texts, another_test, collectable, conftest_error
 from pytest_perfgate.core.changes.marks import marked
-from pytest_perfgate.core.changes.source import bodies_of, tree_of
+from pytest_perfgate.core.changes.source import (
+    FIXTURES,
+    PARAMETERS,
+    Function,
+    Scope,
+    bodies_of,
+    defined,
+    first_name,
+    meaning,
+    module_of,
+    parts_of,
+    reached,
+    tests_in,
+    tree_of,
+)
 from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
-from pytest_perfgate.model.values import grouped, value
+from pytest_perfgate.model.values import first_of, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
@@ -181,6 +198,62 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
                 yield f"{node}: {after[0] if after[0] != node else 'here'}, and not collected"
 
 
+_DEFINITIONS = ("FunctionDef(", "AsyncFunctionDef(", "ClassDef(")
+
+
+@lru_cache(maxsize=8)
+def edited_in_calls(then: str, now: str) -> Mapping[str, tuple[str, ...]]:
+    """Return tests of which only functions and classes are edited that the file has and the test times, with these."""
+    # What prepares the data, a fixture or a constant may change how much work is timed.
+    before, after = parts_of(then), parts_of(now)
+    edited = {test: _edited_functions(before[test], after[test]) for test in before.keys() & after.keys()}
+    tests = {test for test, names in edited.items() if names}
+    timed = [_timed(text, tests) for text in (then, now)] if tests else []
+    return {test: tuple(sorted(edited[test])) for test in tests if edited[test] <= timed[0][test] | timed[1][test]}
+
+
+def _edited_functions(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """Return the functions and classes among the parts of a test that differ; none if another part differs."""
+    pairs = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
+    edited = {name: pair for name, pair in pairs.items() if pair[0] != pair[1] and not _is_import(*pair)}
+    functions = all(map(_is_function, chain.from_iterable(edited.values())))
+    return {name.removeprefix(f"{PARAMETERS}: ") for name in edited} if functions else set()
+
+
+def _is_import(then: str | None, now: str | None) -> bool:
+    """Return whether a name is one that a version imports and the other lacks."""
+    return None in (then, now) and (then or now or "").startswith("Import")
+
+
+def _is_function(source: str | None) -> bool:
+    """Return whether a name is a function or class, or missing in this version."""
+    return source is None or (source.startswith(_DEFINITIONS) and "'fixture'" not in source)
+
+
+def _timed(text: str, tests: Collection[str]) -> Mapping[str, set[str]]:
+    """Return the names that the timed calls and regions of each test reach."""
+    body = module_of(text).body
+    scope = defined(body)
+    return {name: _reached_in_calls(node, scope) for name, node, _ in tests_in(body, ()) if name in tests}
+
+
+def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
+    """Return the names that timed calls and regions reach; by a parameter that is called, those of its marks."""
+    local, names = defined(test.body), set[str]()
+    arguments = {one.arg for one in ast.walk(test.args) if isinstance(one, ast.arg)}
+    for node in ast.walk(test):
+        lines: list[ast.AST] = []
+        if isinstance(node, ast.With) and any(first_name(item.context_expr) in FIXTURES for item in node.items):
+            lines = [*node.body]
+        elif isinstance(node, ast.Call) and first_name(node.func) in FIXTURES:
+            lines = [*node.args[:1]]
+        calls = [one.func for line in lines for one in ast.walk(line) if isinstance(one, ast.Call)]
+        roots = {first_name(one) for one in (*lines, *calls)}
+        parameters = test.decorator_list if roots & arguments else ()
+        names.update(reached([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))]))
+    return names | meaning(names, scope).keys()
+
+
 Versions = Callable[[str], "tuple[str | None, str]"]
 """Returns a file's text at the base, or None, and in the working copy, by its path from the root."""
 
@@ -188,17 +261,30 @@ _ENDED, _RAN = "the base build ended with exit code", ", and ran "
 
 
 class OwnFiles:
-    """Test files and conftests that the base arm takes from its own revision, because it fails with the head's.
+    """Test files and conftests that the base arm takes from its own revision.
 
-    At each failure a test takes one more of its own: its file first, or its conftests if pytest does not start there.
+    It does so because the change edits what a test times in its file, or because it fails with the head's files. At
+    each failure a test takes one more of its own: its file first, or its conftests if pytest does not start there.
     """
 
-    def __init__(self, versions: Versions | None) -> None:
+    def __init__(self, versions: Versions | None, alike: Sequence[Case] = ()) -> None:
+        """``alike`` are tests for which nothing but their own files can differ."""
         self._versions = versions
         self._read: dict[str, tuple[str | None, str]] = {}
         self._reasons: dict[str, str] = {}
         self._files: set[str] = set()
         self._conftests: dict[str, bool] = {}  # whether the base has any
+        self.take_edited(alike)
+
+    def take_edited(self, cases: Iterable[Case]) -> frozenset[str]:
+        """Take the files of tests that time functions of their own file, where only such functions are edited."""
+        taken = set()
+        for case in cases:
+            then, now = self._both(case.path)
+            names = edited_in_calls(then, now).get(_test_of(case.nodeid)) if then and then != now else None
+            if names and self._take_file(case, f"has another {first_of(names, 3)} in {case.path}"):
+                taken.add(case.nodeid)
+        return frozenset(taken)
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Take the files of tests that the base could not collect but has in its own version."""

@@ -110,7 +110,7 @@ def not_compared(paired: Paired) -> str:
 
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """Yield how the arms differ from a package of two revisions under one test tree."""
-    if paired.bare and not paired.edited:
+    if paired.bare and not (paired.edited or paired.own_file):
         same = "base and head are the same, except for programs that it starts"
         apart = "the difference comes from a program that it starts, a file that it reads, or the machine"
         yield BUILDS, f"{BARE}: {apart if paired.decision is Decision.SLOWER else same}"

@@ -318,6 +318,28 @@ def test_a_fixture_that_raises_in_the_base_alone_is_its_own_there() -> None:
     assert {key.nodeid[-1]: one.own_file for key, one in results.items()} == {"0": "", "1": why}
 
 
+SAME = {side: ((f"/{side}/kern.py", "1"),) for side in ("base", "head")}
+KERNEL = "def kernel(): return 1\ndef test_0(perfgate): perfgate(kernel)\ndef test_1(perfgate): perfgate(sum, [1])\n"
+
+
+@pytest.mark.parametrize(("modules", "content"), [(SAME, "x"), (dict.fromkeys(SAME, ()), "y")], ids=["same", "bare"])
+def test_a_kernel_of_the_test_file_runs_in_the_version_of_each_build(
+    modules: dict[str, tuple[tuple[str, str], ...]], content: str
+) -> None:
+    """Where both builds have the same package, or the test loads nothing of it."""
+    world = World(time=slower("0", 0.06), modules=modules)
+    stage = replace(staged(world, [], []), texts=versions(KERNEL, KERNEL.replace("return 1", "return 2")))
+    arms = replace(arm("base"), content="x"), replace(arm("head"), content=content)
+    comparison = Comparison(arms, cases(2), stage, Design())
+    results = with_files(heard(comparison), comparison, ("t.py",), Path(), None)
+    own = {key.nodeid[-1]: (one.decision, one.own_file, one.same, one.edited) for key, one in results.items()}
+    why = "has another kernel in t.py, and ran its own test file"
+    assert own["0"] == (Decision.SLOWER, why, False, ())
+    assert own["1"][1:3] == ("", content == "x")
+    numbers = [round_.number for round_ in comparison.rounds if round_.nodeid == "t.py::test_0"]
+    assert numbers == list(range(len(numbers))), "a round of the head's file in both builds is replaced"
+
+
 def test_a_test_that_differs_in_the_base_is_not_called_faster() -> None:
     world = World(time=slower("1", -0.3), modules=PROOF, raises={("base", "t.py::test_1", True)})
     stage = replace(staged(world, [], []), texts=versions(FILES, EDITED))

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of
 from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
@@ -39,7 +39,7 @@ def test_a_build_that_only_draws_more_power_is_found() -> None:
     then, now = paired.limited.clocks_hz
     assert now < 0.98 * then
     assert paired.limited.watts == pytest.approx((700.0, 700.0), rel=0.02)
-    (rounds,) = comparison.captures(ROUND).values()
+    (rounds,) = captures_of(comparison.rounds, ROUND).values()
     short = [tuple(replace(side, samples=(replace(side.samples[-1], settled=None),)) for side in both)
              for both in rounds]  # fmt: skip
     assert abs(median(pair_of(short).differences)) < 0.01, "short turns share one clock and hide it"

@@ -112,10 +112,18 @@ def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(ed
             environment_edits=SimpleNamespace(text=lambda: ""),
         ),
         settings=SimpleNamespace(project=SimpleNamespace(test_paths=("./h",))),
-        cases={"t.py::test_a": SimpleNamespace(path="t.py")},
+        cases=(cases := {"t.py::test_a": SimpleNamespace(path="t.py", nodeid="t.py::test_a")}),
     )
-    assert alike_words(session, "c0ffee") == text
-    assert alike_words(session, "").startswith("base and head hold the same code")
+    for own, base, words in [
+        (False, "c0ffee", text),
+        (False, "", "base and head hold the same code: only the machine, or a file that both read, can differ"),
+        (True, "c0ffee", text.replace("both read the head's t.py, ", "each runs its own t.py; both read the head's ")),
+    ]:
+        if own and "t.py" not in edited:
+            continue
+        arms = (SimpleNamespace(revision=base),)
+        comparison: Any = SimpleNamespace(arms=arms, cases=cases, alike=lambda nodeid, own=own: not own)
+        assert alike_words(session, comparison) == words
 
 
 def test_folders_of_code_are_below_the_root_and_hold_no_test(root: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.core.changes.tests import (
     OwnFiles,
+    edited_in_calls,
     is_new,
     rename_candidates,
     renamed_nodes,
@@ -279,3 +280,86 @@ def test_a_conftest_that_the_change_leaves_as_it_is_has_no_other_version() -> No
     for both in ((FIXTURE, FIXTURE), (None, ""), ("", "")):
         own, case = files_of_base(b=both)
         assert not own.take_conftests([case], LOADING)
+
+
+TIMED = """import pytest
+import numpy as np
+
+N = 4096
+
+def kernel(x):
+    return part(x) + 1
+
+def part(x):
+    return x * 2
+
+def data(n):
+    return np.ones(n)
+
+@pytest.fixture
+def size():
+    return N
+
+def test_direct(perfgate):
+    x = data(N)
+    perfgate(kernel, x)
+
+def test_called_by_a_lambda(perfgate, size):
+    x = data(size)
+    perfgate(lambda: kernel(x))
+
+def test_in_a_region(perfgate):
+    x = data(N)
+    with perfgate.region("forward"):
+        kernel(x)
+
+def test_by_a_local_name(perfgate):
+    run = kernel
+    perfgate(run, data(N))
+
+@pytest.mark.parametrize("call", [kernel, part])
+def test_by_its_parameter(perfgate, call):
+    perfgate(call, data(N))
+
+@pytest.mark.parametrize("call", [pytest.param(kernel, id="k")])
+def test_by_an_id(perfgate, call):
+    perfgate(call, data(N))
+
+def test_of_another(perfgate):
+    perfgate(sorted, data(N))
+"""
+ALL = {
+    "test_direct",
+    "test_called_by_a_lambda",
+    "test_in_a_region",
+    "test_by_an_id",
+    "test_by_a_local_name",
+    "test_by_its_parameter",
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edited"),
+    [
+        ("x * 2", "x * 3", dict.fromkeys(ALL, ("part",))),
+        ("part(x) + 1", "np.sort(part(x)) + 1", dict.fromkeys(ALL, ("kernel",))),
+        ("return part(x) + 1", "return other(x)\n\ndef other(x): return x", {**dict.fromkeys(ALL, ("kernel", "other", "part")), "test_by_its_parameter": ("kernel", "other")}),
+        ("N = 4096\n\ndef kernel(x):", "N = 4096\nimport math\n\ndef kernel(x):\n    math.sqrt(2)", dict.fromkeys(ALL, ("kernel",))),
+        ("def part", "@jit\ndef part", dict.fromkeys(ALL, ("part",))),
+        ("np.ones(n)", "np.ones(2 * n)", {}),  # prepares data
+        ("N = 4096", "N = 8192", {}),
+        ("    return N", "    return 2 * N", {}),  # a fixture
+        ("perfgate(kernel, x)", "perfgate(kernel, x + 1)", {}),
+        ("perfgate(call,", "perfgate(sorted,", {}),
+        (TIMED, "def broken(", {}),
+    ],
+)  # fmt: skip
+def test_functions_of_a_test_file_are_edited_in_what_a_test_times(
+    old: str, new: str, edited: dict[str, object]
+) -> None:
+    assert edited_in_calls(TIMED, TIMED.replace(old, new)) == edited
+
+
+def test_a_test_whose_data_and_kernel_are_edited_is_not_edited_in_its_call_alone() -> None:
+    both = TIMED.replace("x * 2", "x * 3").replace("np.ones(n)", "np.ones(2 * n)")
+    assert edited_in_calls(TIMED, both) == {}
