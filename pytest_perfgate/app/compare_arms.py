@@ -143,7 +143,7 @@ class Comparison:
             for child in children:
                 child.close()
         if finished:
-            self._check_modules(pair, cases)
+            self._check_modules(pair, cases, own=any(version))
         edited = self.own.take_edited([case for case in cases if case.nodeid in self.bare])
         self.rounds[before:] = [round_ for round_ in self.rounds[before:] if round_.nodeid not in edited]
         lost = [case for case in cases if case.nodeid not in finished - edited]
@@ -188,18 +188,18 @@ class Comparison:
         self.out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
-    def _check_modules(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
+    def _check_modules(self, pair: LockstepPair, cases: Iterable[Case], *, own: bool) -> None:
         """Check what both arms loaded: an arm with files of the other makes the comparison invalid."""
         files = tuple(path for path, _ in pair.beside[HEAD])
         self.beside.update({case.nodeid: files for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
             if alike := pair.beside[BASE] == pair.beside[HEAD]:
                 self.bare.update({case.nodeid: files for case in cases})
-            self.same = self.same and alike
+            self.same = self.same and (alike or own)
             return
-        foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, pair.modules) if arm.modules)
+        foreign = ((arm, foreign_modules(arm, loaded, own=own)) for arm, loaded in zip(self.arms, pair.modules))
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
-        self.same = self.same and same_code(*pair.modules)
+        self.same = self.same and (own or same_code(*pair.modules))  # own files may import other modules
 
 
 @contextmanager

@@ -273,8 +273,8 @@ def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
     return replace(context, policy=policy, unbaselined=why)
 
 
-def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | None:
-    """Return the problem of an arm that loaded foreign files, or none that identify it."""
+def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]], *, own: bool = False) -> Problem | None:
+    """Return the problem of an arm that loaded foreign files, or none that identify it; with own tests it may."""
     root = arm.root.rstrip("/") + "/"
     foreign = [file for file, _ in loaded if not file.startswith(root)]
     if foreign:
@@ -284,7 +284,7 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
     built = dict(arm.sources)
     written = [file for file, digest in loaded if built.get(file, digest) != digest]
-    if loaded and not written:
+    if not written and (loaded or own or not arm.modules):
         return None
     wrong = f"a file that was changed after the build: {written[0]}" if written else ""
     wrong = wrong or f"no module of the package under test ({', '.join(arm.modules)})"

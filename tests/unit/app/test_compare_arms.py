@@ -340,6 +340,16 @@ def test_a_kernel_of_the_test_file_runs_in_the_version_of_each_build(
     assert numbers == list(range(len(numbers))), "a round of the head's file in both builds is replaced"
 
 
+def test_a_test_file_of_each_build_may_import_other_modules_of_the_package() -> None:
+    """The change takes an import of the package away from the kernel, and its tests stay comparable."""
+    world = World(time=slower("0", 0.06), modules={**SAME, "head": ()})
+    stage = replace(staged(world, [], []), texts=versions(KERNEL, KERNEL.replace("return 1", "return 2")))
+    arms = replace(arm("base"), content="x"), replace(arm("head"), content="x")
+    comparison = Comparison(arms, cases(1), stage, Design())
+    (paired,) = heard(comparison).values()
+    assert (paired.decision, comparison.problems, comparison.same) == (Decision.SLOWER, {}, True)
+
+
 def test_a_test_that_differs_in_the_base_is_not_called_faster() -> None:
     world = World(time=slower("1", -0.3), modules=PROOF, raises={("base", "t.py::test_1", True)})
     stage = replace(staged(world, [], []), texts=versions(FILES, EDITED))

@@ -237,6 +237,8 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     spoilt = foreign_modules(replace(ARM, sources=((OWN[0], "what was built"),)), [OWN])
     assert (spoilt.code, spoilt.retry, OWN[0] in spoilt.what) == ("arm-foreign-module", False, True)
     assert foreign_modules(replace(ARM, sources=(OWN, ("/arms/base/pkg/b.py", "2"))), [OWN]) is None
+    assert foreign_modules(ARM, [], own=True) is None
+    assert foreign_modules(replace(ARM, modules=()), []) is None
     nothing = foreign_modules(ARM, [])
     assert nothing is not None
     assert (nothing.what, nothing.retry) == ("the base build loaded no module of the package under test (pkg)", False)
