@@ -196,11 +196,11 @@ def _notes(
     """Yield notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
     after = [decision.after for decision in decisions if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
-    devices = {line.device for line in after} if decisions else measured
+    devices = {line.device for line in after} if after else measured
     for device in sorted(device for device in devices if not project.baselines.committed(device)):
         what = f"{device} is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
         commit = f'add "{device}" to devices under [tool.perfgate], then perfgate accept --new'
-        yield {"what": what, "next": "" if decisions else commit}
+        yield {"what": what, "next": "" if after else commit}
     if after:
         yield from ({"what": fault["what"], "next": fault["fix"]} for fault in build_faults(project))
         yield from _commit_notes(after, options, project)
