@@ -234,7 +234,7 @@ def with_files(
         why = next((round_.own for round_ in comparison.rounds if round_.nodeid == nodeid and round_.own), "")
         another = bool(why) and comparison.own.differs(case)
         paired = replace(paired, own_file=why, own_test=another, faster=paired.faster and not another)
-        loaded = comparison.bare[nodeid] if bare else () if paired.revision else comparison.beside.get(nodeid, ())
+        loaded = comparison.beside.get(nodeid, ()) if bare or not paired.revision else ()
         own = {case.path, *comparison.own.paths(case)} if why else set()
         edited = tuple(path for path in edited_imports(case, loaded, tests, root, show) if path not in own)
         if bare:

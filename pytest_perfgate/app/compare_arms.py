@@ -56,12 +56,11 @@ class Comparison:
     def __init__(self, arms: tuple[Arm, Arm], cases: Sequence[Case], stage: Stage, design: Design) -> None:
         self.arms, self.stage, self.design = arms, stage, design
         self.cases = {case.nodeid: case for case in cases}
-        self.rounds: list[PairedRound] = []
-        self.problems: dict[str, Problem] = {}
+        self.rounds, self.problems = list[PairedRound](), dict[str, "Problem"]()
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
         """Whether both sides have, and loaded in every round so far, the same code."""
         self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests
-        self.bare: dict[str, tuple[str, ...]] = {}  # what tests load, the same on both sides, that load no package
+        self.bare = set[str]()  # tests that load the same files on both sides and none of the package
         self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
         self.own = OwnFiles(stage.texts, cases if self.same else ())
         self.next = NextRound(stage, arms, self.own)
@@ -77,7 +76,7 @@ class Comparison:
         self.out = {round_.nodeid for round_ in self.rounds if _fails(self.rounds, round_.nodeid)}
         self.own.take_again([(self.cases[round_.nodeid], round_.own) for round_ in self.rounds])
         self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
-        self.bare = {round_.nodeid: round_.beside for round_ in self.rounds if round_.bare}
+        self.bare = {round_.nodeid for round_ in self.rounds if round_.bare}
         self.same = self.same and all(round_.same for round_ in self.rounds)
 
     def alike(self, nodeid: str) -> bool:
@@ -144,7 +143,8 @@ class Comparison:
                 child.close()
         if finished:
             self._check_modules(pair, cases, own=any(version))
-        edited = self.own.take_edited([case for case in cases if case.nodeid in self.bare])
+        alone = [case for case in cases if self.same or case.nodeid in self.bare]
+        edited = self.own.take_edited(alone, self.beside if self.arms[BASE].mode == "overlay" else {})
         self.rounds[before:] = [round_ for round_ in self.rounds[before:] if round_.nodeid not in edited]
         lost = [case for case in cases if case.nodeid not in finished - edited]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
@@ -194,7 +194,7 @@ class Comparison:
         self.beside.update({case.nodeid: files for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
             if alike := pair.beside[BASE] == pair.beside[HEAD]:
-                self.bare.update({case.nodeid: files for case in cases})
+                self.bare.update(case.nodeid for case in cases)
             self.same = self.same and (alike or own)
             return
         foreign = ((arm, foreign_modules(arm, loaded, own=own)) for arm, loaded in zip(self.arms, pair.modules))

@@ -281,15 +281,17 @@ def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float 
 
 def alike_words(session: SessionState, comparison: Comparison) -> str:
     """Return what can differ where base and head hold the same package: edited files, or the machine."""
-    base = comparison.arms[0].revision
-    own = {case.path for case in comparison.cases.values() if not comparison.alike(case.nodeid)}
+    base, *_ = comparison.arms
+    own = sorted({case.path for case in comparison.cases.values() if not comparison.alike(case.nodeid)})
     repository, places = session.gate_judge.tools.repository, session.settings.project.test_paths
     tests = {"conftest.py", *(case.path for case in session.cases.values())}
-    changed = map(Path, repository.changed(base) if repository and base else ())
+    changed = list(map(Path, repository.changed(base.revision) if repository and base.revision else ()))
     shared = [str(p) for p in changed if tests & {p.name, p.as_posix()} or any(map(p.is_relative_to, places))]
     by_both = [path for path in shared if path not in own]
-    if own or by_both:
-        each = f"; each runs its own {first_of(sorted(own), 3)}" if own else ""
+    modules = [str(p) for p in changed if p.suffix == ".py" and str(p) not in shared] if base.mode == "overlay" else []
+    if own or by_both or modules:
+        each = f"; each runs its own {first_of(own, 3)}" if own else ""
+        each += f"; each runs its own {first_of(modules, 3)} where a test imports it" if modules else ""
         both = f"; both read the head's {first_of(by_both, 3)}" if by_both else ""
         return f"the package is the same in both builds{each}{both}"
     edits = session.gate_judge.environment_edits.text()

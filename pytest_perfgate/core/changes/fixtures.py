@@ -90,6 +90,15 @@ def is_above(file: str, path: str) -> bool:
     return place.name == CONFTEST or (place.name == PACKAGE and (_helps(file) or place.parent == test.parent))
 
 
+def imported(path: str, texts: Mapping[str, str]) -> Sequence[str]:
+    """Return which of these files a file imports, directly or through others."""
+    files = [path]
+    for place in files:  # which grows meanwhile
+        taken = [(module, level, EVERY) for module, level, _ in imports(module_of(texts[place]))]
+        files += [other for other in texts if other not in files and any(_name_taken(t, place, other) for t in taken)]
+    return files[1:]
+
+
 def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
     """Return what a test file uses of one side of another file."""
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:

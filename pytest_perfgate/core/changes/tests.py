@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.changes.fixtures import CONFTEST, Texts, another_test, collectable, conftest_error
+from pytest_perfgate.core.changes.fixtures import CONFTEST, Texts, another_test, collectable, conftest_error, imported
 from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.source import (
     FIXTURES,
@@ -274,17 +274,30 @@ class OwnFiles:
         self._reasons: dict[str, str] = {}
         self._files: set[str] = set()
         self._conftests: dict[str, bool] = {}  # whether the base has any
-        self.take_edited(alike)
+        self._modules: dict[str, tuple[str, ...]] = {}  # modules beside a test that it loads
+        self.take_edited(alike, {})
 
-    def take_edited(self, cases: Iterable[Case]) -> frozenset[str]:
-        """Take the files of tests that time functions of their own file, where only such functions are edited."""
+    def take_edited(self, cases: Iterable[Case], loaded: Mapping[str, Sequence[str]]) -> frozenset[str]:
+        """Take edited modules that tests load, and files in which only functions that a test times are edited."""
         taken = set()
         for case in cases:
             then, now = self._both(case.path)
             names = edited_in_calls(then, now).get(_test_of(case.nodeid)) if then and then != now else None
             if names and self._take_file(case, f"has another {first_of(names, 3)} in {case.path}"):
                 taken.add(case.nodeid)
+            modules = self._edited_modules(case, loaded.get(case.nodeid, ()))
+            if modules and not self._modules.get(case.nodeid):
+                self._modules[case.nodeid] = modules
+                self._reasons.setdefault(case.nodeid, f"has another {first_of(modules, 3)}")
+                taken.add(case.nodeid)
         return frozenset(taken)
+
+    def _edited_modules(self, case: Case, loaded: Iterable[str]) -> tuple[str, ...]:
+        """Return the edited modules among loaded files that a test file imports, directly or through others."""
+        texts = {path: self._both(path) for path in (case.path, *loaded) if PurePosixPath(path).name != CONFTEST}
+        modules = imported(case.path, {path: now for path, (_, now) in texts.items()})
+        parsed = {path: [ast.dump(module_of(text)) for text in texts[path] if text is not None] for path in modules}
+        return tuple(path for path, versions in parsed.items() if len({*versions}) == 2)
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Take the files of tests that the base could not collect but has in its own version."""
@@ -315,13 +328,13 @@ class OwnFiles:
                 if files in ran:
                     take(case, why)
 
-    def version(self, nodeid: str) -> tuple[bool, bool]:
-        """Return whether the base runs a test from its own file, and whether it does with its own conftests."""
-        return nodeid in self._files, nodeid in self._conftests
+    def version(self, nodeid: str) -> tuple[bool, bool, tuple[str, ...]]:
+        """Return whether the base runs a test from its own file, with its own conftests, and which own modules."""
+        return nodeid in self._files, nodeid in self._conftests, self._modules.get(nodeid, ())
 
     def same_version(self, cases: Sequence[Case]) -> list[Case]:
         """Return the next cases that share one version of their files, since a process loads a file only once."""
-        least = min((self.version(case.nodeid) for case in cases), default=(False, False))
+        least = min((self.version(case.nodeid) for case in cases), default=None)
         return [case for case in cases if self.version(case.nodeid) == least]
 
     def files(self, cases: Iterable[Case]) -> tuple[tuple[str, str], ...]:
@@ -331,14 +344,14 @@ class OwnFiles:
 
     def paths(self, case: Case) -> tuple[str, ...]:
         """Return the files of a test that the base takes from its own revision."""
-        of_file, of_conftests = self.version(case.nodeid)
-        return (*([case.path] if of_file else ()), *(self._edited_conftests(case) if of_conftests else ()))
+        of_file, of_conftests, modules = self.version(case.nodeid)
+        return (*([case.path] if of_file else ()), *(self._edited_conftests(case) if of_conftests else ()), *modules)
 
     def reason(self, nodeid: str) -> str:
         """Return why the base takes files of its own for a test, and which; "" if it takes none."""
         names = ["test file"] if nodeid in self._files else []
-        if self._conftests.get(nodeid, False):
-            names.append(CONFTEST)
+        names += [CONFTEST] if self._conftests.get(nodeid, False) else []
+        names += self._modules.get(nodeid, ())
         ran = [f"its own {' and '.join(names)}"] if names else []
         if not self._conftests.get(nodeid, True):
             ran.append(f"without {CONFTEST}")

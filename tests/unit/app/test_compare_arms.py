@@ -218,7 +218,7 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
 
 def test_one_arm_alone_that_loads_nothing_of_the_package_is_still_a_problem() -> None:
     comparison, results, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
-    assert comparison.bare == {}
+    assert comparison.bare == set()
     assert {len(paired.problems) for paired in results.values()} == {1}
 
 
@@ -319,7 +319,24 @@ def test_a_fixture_that_raises_in_the_base_alone_is_its_own_there() -> None:
 
 
 SAME = {side: ((f"/{side}/kern.py", "1"),) for side in ("base", "head")}
+IMPORTS = "from kernels import kernel\ndef test_0(perfgate): perfgate(kernel)\ndef test_1(perfgate): perfgate(kernel)\n"
 KERNEL = "def kernel(): return 1\ndef test_0(perfgate): perfgate(kernel)\ndef test_1(perfgate): perfgate(sum, [1])\n"
+
+
+def test_an_edited_module_beside_a_test_runs_in_the_version_of_each_build() -> None:
+    """A checkout has its own modules anyway."""
+    beside = dict.fromkeys(SAME, (("t.py", "1"), ("kernels.py", "1"), ("conftest.py", "1")))
+    files = {"t.py": (IMPORTS, IMPORTS), "kernels.py": ("def kernel(): return 1", "def kernel(): return 2")}
+    for mode, why in [("overlay", "has another kernels.py, and ran its own kernels.py"), ("worktree", "")]:
+        world = World(time=slower("1", 0.06), modules=SAME, beside=beside)
+        stage = replace(staged(world, [], []), texts=lambda path: files.get(path, (None, "")))
+        arms = tuple(replace(arm(name), content="x", mode=mode) for name in SAME)
+        comparison = Comparison((arms[0], arms[1]), cases(2), stage, replace(Design(), clears_same=True))
+        results = with_files(heard(comparison), comparison, ("t.py",), Path(), None)
+        decision = Decision.SLOWER if why else Decision.NOT_SLOWER
+        assert {(one.own_file, one.shared) for one in results.values()} == {(why, ())}
+        assert results[CaseKey(nodeid="t.py::test_1")].decision is decision
+        assert (len(comparison.rounds) > 2) is bool(why), "the same code needs one round of each test"
 
 
 @pytest.mark.parametrize(("modules", "content"), [(SAME, "x"), (dict.fromkeys(SAME, ()), "y")], ids=["same", "bare"])
@@ -405,7 +422,7 @@ def test_what_finished_rounds_loaded_is_taken_up_with_them(
     again = Comparison(first.arms, cases(3), staged(world, [], []), Design())
     again.resume(first.rounds)
     assert again.beside == {f"t.py::test_{n}": ("tests/helper.py",) for n in range(3)}
-    assert again.bare == (again.beside if bare else {})
+    assert again.bare == ({*again.beside} if bare else set())
     assert again.same is same
 
 

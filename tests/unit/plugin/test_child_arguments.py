@@ -94,18 +94,23 @@ def test_the_folder_that_the_shell_named_is_the_child_s_own(tmp_path: Path) -> N
     assert environment({}.items(), str(checkout))["PWD"] == str(checkout)
 
 
+_SAME = "the package is the same in both builds; "
+_NOTHING = "base and head hold the same code: only the machine, or a file that both read, can differ"
+
+
 @pytest.mark.parametrize(
-    ("edited", "text"),
+    ("mode", "own", "edited", "text"),
     [
-        (
-            ("README.md", "k.py"),
-            "base and head hold the same code: only the machine, or a file that both read, can differ",
-        ),
-        (("tests/conftest.py",), "the package is the same in both builds; both read the head's tests/conftest.py"),
-        (("t.py", "h/a.py"), "the package is the same in both builds; both read the head's t.py, h/a.py"),
+        ("overlay", False, ("README.md",), _NOTHING),
+        ("worktree", False, ("README.md", "k.py"), _NOTHING),
+        ("overlay", False, ("README.md", "k.py"), f"{_SAME}each runs its own k.py where a test imports it"),
+        ("overlay", False, ("tests/conftest.py",), f"{_SAME}both read the head's tests/conftest.py"),
+        ("overlay", False, ("t.py", "h/a.py"), f"{_SAME}both read the head's t.py, h/a.py"),
+        ("overlay", True, ("t.py",), f"{_SAME}each runs its own t.py"),
+        ("overlay", True, ("t.py", "h/a.py"), f"{_SAME}each runs its own t.py; both read the head's h/a.py"),
     ],
 )
-def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(edited: Any, text: str) -> None:
+def test_edited_files_are_named_beside_the_same_package(mode: str, own: bool, edited: Any, text: str) -> None:
     session: Any = SimpleNamespace(
         gate_judge=SimpleNamespace(
             tools=SimpleNamespace(repository=SimpleNamespace(changed=lambda revision: edited)),
@@ -114,15 +119,9 @@ def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(ed
         settings=SimpleNamespace(project=SimpleNamespace(test_paths=("./h",))),
         cases=(cases := {"t.py::test_a": SimpleNamespace(path="t.py", nodeid="t.py::test_a")}),
     )
-    for own, base, words in [
-        (False, "c0ffee", text),
-        (False, "", "base and head hold the same code: only the machine, or a file that both read, can differ"),
-        (True, "c0ffee", text.replace("both read the head's t.py, ", "each runs its own t.py; both read the head's ")),
-    ]:
-        if own and "t.py" not in edited:
-            continue
-        arms = (SimpleNamespace(revision=base),)
-        comparison: Any = SimpleNamespace(arms=arms, cases=cases, alike=lambda nodeid, own=own: not own)
+    for base, words in [("c0ffee", text), ("", f"{_SAME}each runs its own t.py" if own else _NOTHING)]:
+        arms = (SimpleNamespace(revision=base, mode=mode),)
+        comparison: Any = SimpleNamespace(arms=arms, cases=cases, alike=lambda nodeid: not own)
         assert alike_words(session, comparison) == words
 
 

@@ -168,7 +168,7 @@ def files_of_base(**conftests: tuple[str | None, str]) -> tuple[OwnFiles, Case]:
 
 def test_a_test_takes_one_more_of_its_own_files_at_each_failure() -> None:
     own, case = files_of_base(b=(FIXTURE, EDITED))
-    assert (own.version(case.nodeid), own.files([case]), own.reason(case.nodeid)) == ((False, False), (), "")
+    assert (own.version(case.nodeid), own.files([case]), own.reason(case.nodeid)) == ((False, False, ()), (), "")
     assert own.falls_back(case, "call: TypeError")
     assert own.files([case]) == (("b/t.py", THEN),)
     assert own.falls_back(case, "setup: AttributeError")
@@ -228,7 +228,7 @@ def test_a_test_that_cannot_be_collected_takes_its_own_file_and_then_its_own_con
     own, case = files_of_base(b=(None, EDITED))
     for version in ((True, False), (True, True), (True, True)):
         own.take([case], ["b/t.py: ImportError: no new"])
-        assert own.version(case.nodeid) == version
+        assert own.version(case.nodeid)[:2] == version
     why = "cannot collect this test file as it is here (ImportError: no new)"
     assert own.reason(case.nodeid) == f"{why}, and ran its own test file without conftest.py"
 
@@ -239,7 +239,7 @@ def test_a_resumed_run_takes_the_files_that_the_one_before_it_took() -> None:
         before.take_conftests([case], error)
         before.falls_back(case, "call: TypeError, and ran away")
         own.take_again([(case, before.reason(case.nodeid)), (case, "")])
-        assert own.version(case.nodeid) == before.version(case.nodeid) == (True, bool(error))
+        assert own.version(case.nodeid) == before.version(case.nodeid) == (True, bool(error), ())
         assert own.reason(case.nodeid) == before.reason(case.nodeid)
 
 
@@ -363,3 +363,23 @@ def test_functions_of_a_test_file_are_edited_in_what_a_test_times(
 def test_a_test_whose_data_and_kernel_are_edited_is_not_edited_in_its_call_alone() -> None:
     both = TIMED.replace("x * 2", "x * 3").replace("np.ones(n)", "np.ones(2 * n)")
     assert edited_in_calls(TIMED, both) == {}
+
+
+def test_a_test_takes_the_edited_modules_that_its_file_imports_directly_or_through_others() -> None:
+    texts = {
+        "b/t.py": ("from kernels import run\n", "from kernels import run\n"),
+        "b/kernels.py": ("from . import parts\n", "from . import parts\n"),
+        "b/parts.py": ("X = 1\n", "X = 2\n"),
+        "b/other.py": ("X = 1\n", "X = 2\n"),  # loaded by another test of the process
+        "b/conftest.py": ("import parts\n", "import parts, os\n"),
+    }
+    case = Case(nodeid="b/t.py::test_one", path="b/t.py", limits=(), plan=Plan())
+    own = OwnFiles(lambda path: texts[path])
+    assert own.take_edited([case], {}) == frozenset()
+    assert own.take_edited([case], {case.nodeid: tuple(texts)}) == {case.nodeid}
+    assert own.take_edited([case], {case.nodeid: tuple(texts)}) == frozenset(), "it has taken them"
+    assert own.files([case]) == (("b/parts.py", "X = 1\n"),)
+    assert own.reason(case.nodeid) == "has another b/parts.py, and ran its own b/parts.py"
+    texts |= {"b/parts.py": ("X = 1  # one\n", "X = 1\n"), "b/kernels.py": ("from . import parts\n", "import parts\n")}
+    again = OwnFiles(lambda path: (None, texts[path][1]) if path == "b/kernels.py" else texts[path])
+    assert again.take_edited([case], {case.nodeid: tuple(texts)}) == frozenset(), "a comment, and a module that is new"
