@@ -235,7 +235,7 @@ def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
     if report.measurement is None:
         return bool(gate_judge.revision) or _has_line(gate_judge, report.key)
     if paired is not None and paired.revision:
-        return not paired.own_file
+        return not paired.own_test
     then, edited = gate_judge.accepted.judging(report.measurement)
     if then is None or then.local:
         return any(not needs_line(verdict.limit) for verdict in report.verdicts)

@@ -363,9 +363,10 @@ class OwnFiles:
         return then != now or bool(self._edited_conftests(case))
 
     def differs(self, case: Case) -> bool:
-        """Return whether a test differs between the two versions of its files."""
-        conftests = {path: self._both(path) for path in self.paths(case) if path != case.path}
-        return another_test(_test_of(case.nodeid), {case.path: self._both(case.path)}, conftests)
+        """Return whether a test differs in the base by the files that are its own there."""
+        files = {path: self._both(path) for path in self.paths(case)}
+        now = self._both(case.path)[1]
+        return another_test(_test_of(case.nodeid), {case.path: files.pop(case.path, (now, now))}, files)
 
     def _take_more(self, case: Case, why: str) -> bool:
         has = _test_of(case.nodeid) in bodies_of(self._both(case.path)[0] or "")

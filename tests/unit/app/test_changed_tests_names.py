@@ -187,7 +187,7 @@ def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
 
 def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
     (note,) = body_notes(
-        TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base=""
+        TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_test=False)}, base=""
     )
     message = "1 gated test edited since d00dd00dd0, and both builds ran the new ones: they may measure something else"
     assert (note.text, note.names) == (message, (f"{KEY.path}::test_gemm: pk",))
@@ -204,7 +204,7 @@ def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
         {"texts": {}},
         {"texts": {KEY.path: (OLD_BODY, OLD_BODY + "\n# more\n")}},
         {"came": True},
-        {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
+        {"paired": {KEY: SimpleNamespace(revision=True, own_test=True)}},
     ],
     ids=lambda fields: next(iter(fields)),
 )

@@ -273,6 +273,8 @@ def test_a_test_differs_by_its_function_its_parameters_and_what_they_use() -> No
     ]:
         case = Case(nodeid="t.py::test_one[1]", path="t.py", limits=(), plan=Plan())
         own = OwnFiles(lambda path, now=now: (text, now) if path == "t.py" else (None, ""))
+        assert not own.differs(case), "both builds run the head's file"
+        assert own.falls_back(case, "call: TypeError")
         assert own.differs(case) is differs, now
 
 
