@@ -275,7 +275,7 @@ class OwnFileFinder:
 
     def __init__(self, texts: Mapping[str, str], config: pytest.Config) -> None:
         self._texts, self._config = texts, config
-        self._names = {Path(place).stem for place in texts}
+        self._names = {Path(p).parent.name if p.endswith("/__init__.py") else Path(p).stem for p in texts}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, *_: object) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path) if name.rpartition(".")[2] in self._names else None

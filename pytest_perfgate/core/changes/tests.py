@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
@@ -208,8 +208,11 @@ def edited_in_calls(then: str, now: str) -> Mapping[str, tuple[str, ...]]:
     before, after = parts_of(then), parts_of(now)
     edited = {test: _edited_functions(before[test], after[test]) for test in before.keys() & after.keys()}
     tests = {test for test, names in edited.items() if names}
-    timed = [_timed(text, tests) for text in (then, now)] if tests else []
-    return {test: tuple(sorted(edited[test])) for test in tests if edited[test] <= timed[0][test] | timed[1][test]}
+    timed = dict.fromkeys(tests, frozenset[str]())
+    for body in [module_of(text).body for text in (then, now)] if tests else ():
+        calls = {test: _reached_in_calls(node, defined(body)) for test, node, _ in tests_in(body, ()) if test in tests}
+        timed = {test: timed[test] | names for test, names in calls.items()}
+    return {test: tuple(sorted(edited[test])) for test in tests if edited[test] <= timed[test]}
 
 
 def _edited_functions(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
@@ -230,13 +233,6 @@ def _is_function(source: str | None) -> bool:
     return source is None or (source.startswith(_DEFINITIONS) and "'fixture'" not in source)
 
 
-def _timed(text: str, tests: Collection[str]) -> Mapping[str, set[str]]:
-    """Return the names that the timed calls and regions of each test reach."""
-    body = module_of(text).body
-    scope = defined(body)
-    return {name: _reached_in_calls(node, scope) for name, node, _ in tests_in(body, ()) if name in tests}
-
-
 def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
     """Return the names that timed calls and regions reach; by a parameter that is called, those of its marks."""
     local, names = defined(test.body), set[str]()
@@ -252,6 +248,16 @@ def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
         parameters = test.decorator_list if roots & arguments else ()
         names.update(reached([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))]))
     return names | meaning(names, scope).keys()
+
+
+@lru_cache(maxsize=8)
+def edited_modules(test_file: str, versions: tuple[tuple[str, str | None, str], ...]) -> tuple[str, ...]:
+    """Return the edited modules among these files, then and now, that a test file imports, also through others."""
+    before = {path: then for path, then, now in versions if then != now and PurePosixPath(path).name != CONFTEST}
+    now = {path: text for path, _, text in versions}
+    modules = imported(test_file, now) if before.keys() - {test_file} else ()
+    both = {path: (then, now[path]) for path in modules if (then := before.get(path)) is not None}
+    return tuple(path for path, texts in both.items() if len({ast.dump(module_of(text)) for text in texts}) == 2)
 
 
 Versions = Callable[[str], "tuple[str | None, str]"]
@@ -285,19 +291,13 @@ class OwnFiles:
             names = edited_in_calls(then, now).get(_test_of(case.nodeid)) if then and then != now else None
             if names and self._take_file(case, f"has another {first_of(names, 3)} in {case.path}"):
                 taken.add(case.nodeid)
-            modules = self._edited_modules(case, loaded.get(case.nodeid, ()))
-            if modules and not self._modules.get(case.nodeid):
-                self._modules[case.nodeid] = modules
-                self._reasons.setdefault(case.nodeid, f"has another {first_of(modules, 3)}")
-                taken.add(case.nodeid)
+            if case.nodeid in loaded and case.nodeid not in self._modules:
+                versions = ((path, *self._both(path)) for path in (case.path, *loaded[case.nodeid]))
+                self._modules[case.nodeid] = modules = edited_modules(case.path, tuple(versions))
+                if modules:
+                    self._reasons.setdefault(case.nodeid, f"has another {first_of(modules, 3)}")
+                    taken.add(case.nodeid)
         return frozenset(taken)
-
-    def _edited_modules(self, case: Case, loaded: Iterable[str]) -> tuple[str, ...]:
-        """Return the edited modules among loaded files that a test file imports, directly or through others."""
-        texts = {path: self._both(path) for path in (case.path, *loaded) if PurePosixPath(path).name != CONFTEST}
-        modules = imported(case.path, {path: now for path, (_, now) in texts.items()})
-        parsed = {path: [ast.dump(module_of(text)) for text in texts[path] if text is not None] for path in modules}
-        return tuple(path for path, versions in parsed.items() if len({*versions}) == 2)
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Take the files of tests that the base could not collect but has in its own version."""

@@ -274,7 +274,7 @@ def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
 
 
 def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]], *, own: bool = False) -> Problem | None:
-    """Return the problem of an arm that loaded foreign files, or none that identify it; with own tests it may."""
+    """Return the problem of an arm that loaded foreign files, or none of its own, as its ``own`` test file may do."""
     root = arm.root.rstrip("/") + "/"
     foreign = [file for file, _ in loaded if not file.startswith(root)]
     if foreign:

@@ -78,6 +78,13 @@ def test_another_text_stands_in_for_the_file(suite: Path, file: str, request: py
     assert own.find_spec(f"nowhere.{file}", [str(suite)]) is not None, "pytest names a module by its place"
 
 
+def test_another_text_stands_in_for_a_package(suite: Path, request: pytest.FixtureRequest) -> None:
+    place = suite / "__init__.py"
+    place.write_text("size = 1\n")
+    sys.meta_path.insert(0, OwnFileFinder({str(place.resolve()): "size = 6\n"}, request.config))
+    assert import_module("own_suite").size == 6
+
+
 FIRST = """
 import pytest
 
