@@ -158,8 +158,7 @@ CHANGES = (
     ),
     Check(
         kind="settings", against=merge_base, compare=changed_settings,
-        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; this run was judged by the "
-        "new",
+        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; the new judged this run",
     ),
     Check(
         kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
@@ -171,13 +170,12 @@ CHANGES = (
     ),
     Check(
         kind="newly marked", against=merge_base, read=WORDS, compare=newly_marked,
-        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, whose marks are edited since "
-        f"{change.commit}",
+        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected; marks edited since {change.commit}",
     ),
     Check(
         kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
         sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
-        f"{change.commit}; this run was judged by the new",
+        f"{change.commit}; the new judged this run",
     ),
     Check(
         kind="reworked", against=compared_revision, read=WORDS, unknown="gated tests", compare=reworked_tests,
@@ -252,10 +250,11 @@ def with_files(
 def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
+    compiled = any(".so" in path for files in comparison.beside.values() for path in files)  # of the head, by its path
     for path in repository.changed(base.revision) if base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
-            both = may_be_read(path, baselines, same=comparison.same) or _is_installed(root, path)
+            both = may_be_read(path, baselines, same=comparison.same or compiled) or _is_installed(root, path)
             both = both and not any(_copies(Path(arm.root), path) for arm in comparison.arms)
         if both:
             yield path
@@ -288,7 +287,8 @@ def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root
         then, now = show(path), _text(root / path)
         if path == case.path:
             return then is not None and not same_test(then, now, test)
-        return (root / path).exists() if then is None else not same_program(then, now)
+        new = (root / path).exists() and Path(path).suffixes != [".so"]  # of a library, its sources are compared
+        return new if then is None else not same_program(then, now)
 
     return tuple(path for path in loaded if path not in others and differs(path))
 
