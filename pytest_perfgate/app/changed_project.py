@@ -19,7 +19,6 @@ from pytest_perfgate.app.changed_tests import (
     JudgedChange,
     compared_revision,
     fixture_parts,
-    forerunner,
     improved,
     loosened_lines,
     merge_base,
@@ -60,9 +59,8 @@ def tracked_files(change: JudgedChange) -> Differences:
 
 def binary_files(change: JudgedChange) -> Differences:
     """Return changed files that Python loads, but that do not show their content in a review of sources."""
-    files = [path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)]
-    there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
-    return Differences(names=tuple(path for path in files if path in there))
+    files = {path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)}
+    return Differences(names=tuple(sorted(files.intersection(change.repository.files("HEAD", ".") if files else ()))))
 
 
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
@@ -120,6 +118,8 @@ def moved_root_lines(change: JudgedChange) -> Differences:
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
+    from pytest_perfgate.app.accepted import forerunner
+
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
@@ -186,7 +186,7 @@ CHANGES = (
     Check(
         kind="borrowed", against=compared_revision, read=ANY, compare=fixture_parts,
         sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} with fixtures, helpers, "
-        "marks or parameters of gated tests: these may measure something else, or check less",
+        "data, marks or parameters of gated tests: these may measure something else, or check less",
     ),
     Check(
         kind="loosened", ci=False, compare=loosened_lines, effect=improved,

@@ -335,7 +335,7 @@ EDITS: Mapping[str, str] = {
     "removed": "removed test",
     "newly marked": "deselected",
     "reworked": "edited test",
-    "borrowed": "fixture or hook",
+    "borrowed": "fixture, hook, data",
     "binary": "hidden code",
     "committed": "committed file",
 }
