@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
@@ -142,6 +143,16 @@ class Accepted:
         if was == name:
             return bool(then and now) and same_function(then or "", now or "", name)
         return self.renamed_in(gone.path).get(was) == name
+
+    def has_line(self, key: CaseKey) -> bool:
+        """Return whether a test without a measurement (``pytest.xfail``) has a line, without a new reason."""
+        store = self._tools.baselines
+        for device in store.devices() if store is not None else ():
+            then, now = self.then_and_now(device, key.path)
+            mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
+            if any(not now.get(str(line.key), line).explains(line) for line in mine):
+                return True
+        return False
 
     def _versions(self, path: str) -> tuple[str | None, str | None]:
         """Return a test file at the merge base and in this commit; None where it does not exist."""
@@ -300,3 +311,14 @@ def run_name(report: RunReport) -> str:
     devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
     parts = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
+    """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
+
+    A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
+    """
+    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
+    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
+    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
+    return next(fitting, "")

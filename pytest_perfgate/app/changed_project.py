@@ -19,7 +19,6 @@ from pytest_perfgate.app.changed_tests import (
     JudgedChange,
     compared_revision,
     fixture_parts,
-    forerunner,
     improved,
     loosened_lines,
     merge_base,
@@ -60,9 +59,8 @@ def tracked_files(change: JudgedChange) -> Differences:
 
 def binary_files(change: JudgedChange) -> Differences:
     """Return changed files that Python loads, but that do not show their content in a review of sources."""
-    files = [path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)]
-    there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
-    return Differences(names=tuple(path for path in files if path in there))
+    files = {path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)}
+    return Differences(names=tuple(sorted(files.intersection(change.repository.files("HEAD", ".") if files else ()))))
 
 
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
@@ -120,6 +118,8 @@ def moved_root_lines(change: JudgedChange) -> Differences:
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
+    from pytest_perfgate.app.accepted import forerunner
+
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
@@ -158,8 +158,7 @@ CHANGES = (
     ),
     Check(
         kind="settings", against=merge_base, compare=changed_settings,
-        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; this run was judged by the "
-        "new",
+        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; the new judged this run",
     ),
     Check(
         kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
@@ -171,13 +170,12 @@ CHANGES = (
     ),
     Check(
         kind="newly marked", against=merge_base, read=WORDS, compare=newly_marked,
-        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, whose marks are edited since "
-        f"{change.commit}",
+        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected; marks edited since {change.commit}",
     ),
     Check(
         kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
         sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
-        f"{change.commit}; this run was judged by the new",
+        f"{change.commit}; the new judged this run",
     ),
     Check(
         kind="reworked", against=compared_revision, read=WORDS, unknown="gated tests", compare=reworked_tests,
@@ -188,7 +186,7 @@ CHANGES = (
     Check(
         kind="borrowed", against=compared_revision, read=ANY, compare=fixture_parts,
         sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} with fixtures, helpers, "
-        "marks or parameters of gated tests: these may measure something else, or check less",
+        "data, marks or parameters of gated tests: these may measure something else, or check less",
     ),
     Check(
         kind="loosened", ci=False, compare=loosened_lines, effect=improved,
@@ -248,10 +246,11 @@ def with_files(
 def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
+    compiled = any(".so" in path for files in comparison.beside.values() for path in files)  # of the head, by its path
     for path in repository.changed(base.revision) if base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
-            both = may_be_read(path, baselines, same=comparison.same) or _is_installed(root, path)
+            both = may_be_read(path, baselines, same=comparison.same or compiled) or _is_installed(root, path)
             both = both and not any(_copies(Path(arm.root), path) for arm in comparison.arms)
         if both:
             yield path
@@ -284,7 +283,8 @@ def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root
         then, now = show(path), _text(root / path)
         if path == case.path:
             return then is not None and not same_test(then, now, test)
-        return (root / path).exists() if then is None else not same_program(then, now)
+        new = (root / path).exists() and Path(path).suffixes != [".so"]  # of a library, its sources are compared
+        return new if then is None else not same_program(then, now)
 
     return tuple(path for path in loaded if path not in others and differs(path))
 

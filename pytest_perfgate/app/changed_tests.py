@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import detectable, quantity, signed
 from pytest_perfgate.model.measurement import DIRTY, short_commit
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
-from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.values import Better, Dimension, first_of, value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
 if TYPE_CHECKING:
@@ -143,12 +144,33 @@ def fixture_parts(change: JudgedChange) -> Differences:
     for path in changed.keys() & tests.keys():  # a new test has no earlier limits
         then, now = changed[path]
         tests[path] = {name for name in tests[path] if not is_new(then, now or "", f"{path}::{name}")}
-    if changed.keys() <= tests.keys():
+    data = [path for path in change.repository.changed(change.base) if not path.endswith(".py")] if tests else []
+    naming = change.repository.touched(NOTHING, [PurePosixPath(path).name for path in data]) if data else {}
+    if changed.keys() <= tests.keys() and not naming:
         return Differences()
     texts = change.repository.touched(NOTHING, WORDS) or {}
     taking = {path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}
-    names = fixture_sources(taking, changed, _conftests(change.repository, taking, changed), _around_all(gate_judge))
+    around = _conftests(change.repository, taking, changed), _around_all(gate_judge)
+    names = fixture_sources(taking, changed, *around)
+    for path in data:  # an edit of data counts where an edit of its name would
+        edits = {place: (_renamed(now or "", path), now or "") for place, (_, now) in (naming or {}).items()}
+        own = [place for place, both in edits.items() if place in tests and _differ(*both, tests[place])]
+        if places := (*own, *fixture_sources(taking, edits, *around)):
+            names[path] = (f"named in {first_of(places, 3)}",)
     return Differences(names=tuple(f"{path}: {', '.join(parts)}" for path, parts in names.items()))
+
+
+def _renamed(text: str, path: str) -> str:
+    """Return a text that names another file where a string in it ends with the name of this one."""
+    return re.sub(rf"""(?<![\w.-]){re.escape(PurePosixPath(path).name)}(?=["'])""", "another", text)
+
+
+def _differ(then: str, now: str, tests: Collection[str]) -> bool:
+    """Return whether any of these tests, or of their marks, means something else in two versions of a file."""
+    from pytest_perfgate.core.changes.marks import marked
+
+    edited = () if then == now else {*reworked(then, now), *dict(marked(then).items() ^ marked(now).items())}
+    return not {*tests}.isdisjoint(edited)
 
 
 def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
@@ -233,24 +255,13 @@ def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
 
     paired = gate_judge.paired.get(report.key)
     if report.measurement is None:
-        return bool(gate_judge.revision) or _has_line(gate_judge, report.key)
+        return bool(gate_judge.revision) or gate_judge.accepted.has_line(report.key)
     if paired is not None and paired.revision:
         return not paired.own_test
     then, edited = gate_judge.accepted.judging(report.measurement)
     if then is None or then.local:
         return any(not needs_line(verdict.limit) for verdict in report.verdicts)
     return not gate_judge.accepted.came_with(report.measurement) and (edited is None or not edited.explains(then))
-
-
-def _has_line(gate_judge: GateJudge, key: CaseKey) -> bool:
-    """Return whether a test without a measurement, such as after ``pytest.xfail``, has such a line on any device."""
-    store = gate_judge.tools.baselines
-    for device in store.devices() if store is not None else ():
-        then, now = gate_judge.accepted.then_and_now(device, key.path)
-        mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
-        if any(not now.get(str(line.key), line).explains(line) for line in mine):
-            return True
-    return False
 
 
 def improved(gate_judge: GateJudge) -> Effect:
@@ -386,14 +397,3 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
             yield f"{was.title} {earlier} -> {quantity(now.value, now.dimension)}"
         elif now.scatter > max(_MUCH, _FAR * was.scatter):
             yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
-
-
-def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
-
-    A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
-    """
-    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
-    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
-    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
-    return next(fitting, "")

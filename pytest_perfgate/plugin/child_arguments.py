@@ -44,7 +44,7 @@ _LEFT_OUT = (
     "rerunfailures",
     "randomly",
     "random_order",
-    *("pastebin", "stepwise", "faulthandler", "pytest-testmon"),
+    *("pastebin", "stepwise", "faulthandler", "pytest-testmon", "pytest_forked"),
 )
 """Plugins that select, repeat, shuffle or report; in a child they would do so a second time."""
 

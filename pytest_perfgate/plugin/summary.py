@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.report import NONE, detectable_cell, families_t
 from pytest_perfgate.core.render.text import WIDEST, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
-    NOT_BY_BUILDS,
+    UNBUILT,
     by_floor,
     display_width,
     edges,
@@ -87,7 +87,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
     width, recorded = columns(session.settings.pytest), session.recorded_reports()
     notes, edits = other_notes(recorded, session.notes), own_gate_lines(recorded, session.notes)
-    first, later = [n for n in notes if n.kind == NOT_BY_BUILDS], [n for n in notes if n.kind != NOT_BY_BUILDS]
+    first, later = [n for n in notes if n.kind == UNBUILT], [n for n in notes if n.kind != UNBUILT]
     style, hidden = out.config.option.tbstyle, [f"xfail hides  {name}" for name in session.excused]
     detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     explained = [r for r in reports if not _left_open(r, session.mode)]

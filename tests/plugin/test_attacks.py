@@ -100,7 +100,7 @@ ATTACKS = (
     Attack(
         "xfail by a hook",
         (0, 0),
-        (HEADING, "fixture or hook  tests/conftest.py: pytest_collection_modifyitems", "xfail hides"),
+        (HEADING, "fixture, hook, data  tests/conftest.py: pytest_collection_modifyitems", "xfail hides"),
         files=conftest("def pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.xfail)\n"),
         strict=True,
     ),

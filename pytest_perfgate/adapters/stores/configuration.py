@@ -258,11 +258,11 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
 Text = Callable[[str], "str | None"]
 """Returns a file's text by its path below the root; ``None`` if it does not exist."""
 
-_TOLD = (
-    "addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions",
-    "collect_imported_tests", "pythonpath", "usefixtures", "env", "env_files",
-)  # fmt: skip
-"""Settings of pytest on which tests it collects, where they import from, their fixtures, and pytest-env's variables."""
+_SILENT = re.compile(
+    r"(log|junit|doctest|tmp_path|truncation|verbosity|faulthandler|strict|xfail|enable_assertion|timeout|asyncio)_.*"
+    r"|ini_options|strict|minversion|required_plugins|markers|filterwarnings|console_output_style|cache_dir|timeout"
+)
+"""Settings that only change what pytest reports or insists on; a conftest may read any other as the size of a test."""
 
 _TOML = ("pytest.toml", ".pytest.toml")
 
@@ -270,7 +270,7 @@ _INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest
 
 
 def settings_at(root: Path, show: Callable[[str, str], str | None], revision: str = "") -> Mapping[str, str]:
-    """Return all of ``[tool.perfgate]``, pytest's settings on tests, and dependencies, at a revision or here.
+    """Return all of ``[tool.perfgate]``, settings of pytest and its plugins, and dependencies, at a revision or here.
 
     An unreadable file gives no settings; an unreadable one in the work tree has already ended the run.
     """
@@ -342,8 +342,8 @@ def _table(setting: object) -> Mapping[str, Any]:
 
 
 def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    for name in _TOLD:
-        if name in table:
+    for name in table:
+        if not _SILENT.fullmatch(name):
             yield f"{place}: {name}", _setting_text(table[name])
 
 

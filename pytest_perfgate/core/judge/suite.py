@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, IN_TURNS, NO_LINE, NOT_BY_BUILDS, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import BUILDS, HEADING, IN_TURNS, NO_LINE, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -96,7 +96,7 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield why base or head could not be built, once for all cases that need them."""
     cases: dict[str, list[str]] = {}
     for report in reports:
-        facts = {text for v in report.verdicts for name, text in v.evidence if name == NOT_BY_BUILDS}
+        facts = {text for v in report.verdicts for name, text in v.evidence if name == UNBUILT}
         for text in facts:
             cases.setdefault(text, []).append(str(report.key))
     for text, names in cases.items():
@@ -104,18 +104,19 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         if _OF_A_BUILD.match(first):
             why = "; ".join([first, *(line for line in rest if not line.startswith("all of it"))])
             note = f"{plural(len(names), 'case')} not decided by base and head: {why}"
-            yield SuiteNote(kind=NOT_BY_BUILDS, effect=Effect.WARN, text=note)
+            yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=note)
 
 
 def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases without an accepted time that base and head cleared; a new test may be one for ever."""
     passed = [(r, v) for r in reports for v in r.verdicts if v.outcome is Outcome.PASSED]  # others have a block
-    cleared = {str(r.key): v.metric for r, v in passed if any(name == NO_LINE for name, _ in v.evidence)}
+    cleared = {str(r.key): (v.metric, dict(v.evidence)) for r, v in passed if NO_LINE in dict(v.evidence)}
     for compared, how in (
         (True, "decided by base and head"),
         (False, "not compared: base and head have the same code"),
     ):
-        if names := tuple(name for name, metric in cleared.items() if (metric is not None) is compared):
+        ours = {case: of.get(BUILDS) for case, (at, of) in cleared.items() if (at is not None) is compared}
+        if names := tuple(f"{case}: {shared}" if shared else case for case, shared in ours.items()):
             text = f"{plural(len(names), 'case')} without an accepted time, {how}; next: perfgate accept --from RECORD"
             yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f'{text} --new --reason "..."', names=names)
 

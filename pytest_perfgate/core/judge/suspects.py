@@ -30,7 +30,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_words,
     time_to_decide,
 )
-from pytest_perfgate.core.render.words import NOT_BY_BUILDS, detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Outcome
@@ -279,7 +279,7 @@ def unpaired_ruling(ruling: Ruling, unpaired: Unpaired, trial: JudgedMeasurement
         steps = (*ruling.next, _where_versioned(trial))
         if unpaired.step and unpaired.why.startswith("git "):  # where it works, a full run decides
             steps = (unpaired.step, f"{trial.rerun} --perfgate=full")
-    return ruling._replace(evidence=(*ruling.evidence, (NOT_BY_BUILDS, unpaired.why)), next=steps)
+    return ruling._replace(evidence=(*ruling.evidence, (UNBUILT, unpaired.why)), next=steps)
 
 
 def _where_versioned(trial: JudgedMeasurement) -> str:

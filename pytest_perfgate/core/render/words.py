@@ -319,7 +319,7 @@ def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:
         return instead(fault_sentence(fault, "showed this", SHOWING))
 
 
-NOT_BY_BUILDS, NO_LINE, IN_TURNS = "no verdict by base and head", "no accepted time", "far in turns"
+UNBUILT, NO_LINE, IN_TURNS = "no verdict by base and head", "no accepted time", "far in turns"
 """Kinds of notes, and of facts: no base or head could be built, a case has no line, both builds took far longer."""
 
 HEADING = "this change edits its own gate"
@@ -335,7 +335,7 @@ EDITS: Mapping[str, str] = {
     "removed": "removed test",
     "newly marked": "deselected",
     "reworked": "edited test",
-    "borrowed": "fixture or hook",
+    "borrowed": "fixture, hook, data",
     "binary": "hidden code",
     "committed": "committed file",
 }

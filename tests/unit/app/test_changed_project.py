@@ -172,6 +172,8 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
     assert edited_imports(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
     assert edited_imports(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
+    (tmp_path / "libk.so").touch()
+    assert edited_imports(case, ("libk.so",), ("t.py",), tmp_path, lambda _: None) == (), "its sources are compared"
 
 
 def test_what_changed_and_both_arms_read_from_the_head_is_named(
@@ -192,11 +194,12 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(
         bare: bool = False,
         same: bool = False,
         overlaid: tuple[str, ...] = (),
+        loads: tuple[str, ...] = ("t.py",),
         **of_arms: str,
     ) -> tuple[str, ...]:
         comparison: Any = SimpleNamespace(
             arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case},
-            bare={case.nodeid: ()} if bare else {}, beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
+            bare={case.nodeid: ()} if bare else {}, beside={case.nodeid: loads}, own=OwnFiles(None),
             rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
             stage=SimpleNamespace(overlaid=overlaid), same=same,
         )  # fmt: skip
@@ -207,6 +210,7 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(
     assert shared() == ("t.py", "tuning.txt")
     assert shared(bare=True) == ("tuning.txt",)
     assert shared(same=True) == ("t.py", "tuning.txt", "csrc/k.cu"), "no build has it, so a test may compile it"
+    assert shared(loads=("libk.so",))[1:] == ("tuning.txt", "csrc/k.cu"), "both builds load what was made of it here"
     assert shared(own="cannot collect this test file") == ("tuning.txt",)
     assert shared(revision=True) == ("tuning.txt",)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])

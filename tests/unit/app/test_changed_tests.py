@@ -38,8 +38,11 @@ def fixture_notes(
     came: bool = False,
     standing: dict[str, str] | None = None,
     settings: dict[str, str] | None = None,
+    test: str = TEST,
+    data: Sequence[str] = (),
 ) -> list[SuiteNote]:
-    texts = {NOTHING: {KEY.path: (None, TEST)}, base: changed}
+    code = {KEY.path: (None, test), **{path: (None, text) for path, text in (standing or {}).items()}}
+    texts = {NOTHING: code, base: changed}
     before = accepted(1e6) if line else None
     gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
@@ -52,6 +55,7 @@ def fixture_notes(
         tools=SimpleNamespace(
             repository=SimpleNamespace(
                 touched=lambda revision, _words: texts[revision],
+                changed=lambda _revision: data,
                 files=lambda _revision, _folder: (*(standing or {}), "src/pk/__init__.py"),
                 show=lambda _revision, path: (standing or {})[path],
             ),
@@ -87,6 +91,37 @@ def test_nothing_is_said_where_no_line_of_before_judges_or_nothing_else_is_edite
 
 def names(changed: Any, **fields: Any) -> tuple[str, ...]:
     return tuple(name for note in fixture_notes(changed, **fields) for name in note.names)
+
+
+SIZED = "SIZES = load(HERE / 'sizes.json')\n{}def test_gemm(perfgate, matrix):\n    perfgate(pk.gemm, {})\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "standing", "place"),
+    [
+        (SIZED.format("", "SIZES"), {}, KEY.path),
+        (SIZED.format("@pytest.mark.parametrize('n', SIZES)\n", "n"), {}, KEY.path),
+        (SIZED.format("@pytest.mark.perfgate(*SIZES)\n", "1"), {}, KEY.path),
+        (SIZED.format("", "1"), {}, ""),
+        (TEST, {"conftest.py": "@fixture\ndef matrix():\n    return load('data/sizes.json')\n"}, "conftest.py"),
+        (TEST, {"conftest.py": "for line in open('sizes.json'):\n    put(line)\n"}, "conftest.py"),
+        (TEST, {"conftest.py": "@fixture\ndef other():\n    return load('sizes.json')\n"}, ""),
+        (TEST, {"conftest.py": "@fixture\ndef matrix():\n    return load('more-sizes.json')  # sizes.json\n"}, ""),
+        (
+            f"from tests.load import SIZES\n{TEST}    SIZES\n",
+            {"tests/load.py": "SIZES = load('sizes.json')"},
+            "tests/load.py",
+        ),
+        (f"from pk.load import SIZES\n{TEST}    SIZES\n", {"src/pk/load.py": "SIZES = load('sizes.json')"}, ""),
+    ],
+)
+def test_a_file_of_data_that_tests_or_what_surrounds_them_name_is_named(
+    test: str, standing: dict[str, str], place: str
+) -> None:
+    """A change that halves the sizes in it hides code that became twice as slow, and one of its limits loosens them."""
+    expected = (f"tests/sizes.json: named in {place}",) if place else ()
+    assert names({}, test=test, standing=standing, data=("tests/sizes.json", "README.md", "a.py")) == expected
+    assert names({}, test=test, standing=standing, data=("README.md", "a.py")) == ()
 
 
 def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere() -> None:

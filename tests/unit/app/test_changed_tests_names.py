@@ -155,6 +155,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **fields: Any) -> lis
         paired=fields.get("paired", {}),
         revision=fields.get("revision", ""),
     )
+    lines.has_line, lines._tools = lambda key: Accepted.has_line(lines, key), gate_judge.tools
     limits = map(limit, fields.get("limits", ()))
     verdicts = tuple(Verdict(limit=one, outcome=Outcome.PASSED, effect=Effect.PASS) for one in limits)
     report = CaseReport(key=KEY, verdicts=verdicts, measurement=measured(1e6) if fields.get("ran", True) else None)

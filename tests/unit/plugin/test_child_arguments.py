@@ -76,7 +76,7 @@ def test_tests_of_an_installed_package_find_their_helpers_and_never_the_heads_pa
 
 def test_no_plugin_selects_or_repeats_tests_a_second_time_in_a_child(root: Path) -> None:
     words = arguments_of(root, "worktree", "prepend", "tests/test_a.py")
-    assert {"no:xdist", "no:rerunfailures", "no:stepwise", "no:pytest-testmon"} <= {*words}
+    assert {"no:xdist", "no:rerunfailures", "no:stepwise", "no:pytest-testmon", "no:pytest_forked"} <= {*words}
 
 
 def test_who_asked_for_importlib_has_no_folders_added(root: Path) -> None:

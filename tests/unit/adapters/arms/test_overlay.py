@@ -182,6 +182,9 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
         ((file, digest),) = loaded_modules(["proof_k"])
         assert neighbour_modules(tmp_path, ["pkg"]) == (("proof_k.py", digest),)
         assert neighbour_modules(tmp_path, ["proof_k"]) == neighbour_modules(tmp_path / "other", ["pkg"]) == ()
+        libraries = [tmp_path / at / "libk.so" for at in ("build", "lib/site-packages/k", tmp_path.parent)]
+        monkeypatch.setattr("pytest_perfgate.adapters.arms.overlay.mapped_libraries", lambda: set(map(str, libraries)))
+        assert [path for path, _ in neighbour_modules(tmp_path, ["proof_k"])] == ["build/libk.so"], "loaded by its path"
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)

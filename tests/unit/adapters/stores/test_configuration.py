@@ -181,11 +181,13 @@ def test_all_keys_of_a_revision_and_of_what_is_here(tmp_path: Path) -> None:
 def test_every_file_that_pytest_reads_its_settings_from(tmp_path: Path) -> None:
     """One that comes with a change is read in place of the others: pytest.toml before all of them."""
     own = '[pytest]\naddopts = ["--deselect", "t.py::test_a"]\npythonpath = ["shim", "src"]\nminversion = "9"\n'
+    own += 'bench_size = "4096"\nlog_level = "INFO"\n'
     files = {"pytest.toml": own, ".pytest.toml": "not [ TOML", "tox.ini": "[pytest]\nusefixtures = quick\n"}
     files["pyproject.toml"] = '[tool.pytest_env]\nOMP_NUM_THREADS = "1"\n[tool.pytest.ini_options]\nenv = ["A=1"]\n'
     assert settings_at(tmp_path, lambda _revision, path: files.get(path), "c0ffee") == {
         "pytest.toml: addopts": '["--deselect", "t.py::test_a"]',
         "pytest.toml: pythonpath": '["shim", "src"]',
+        "pytest.toml: bench_size": '"4096"',
         "tox.ini: usefixtures": '"quick"',
         "pytest: env": '["A=1"]',
         "pytest_env: OMP_NUM_THREADS": '"1"',

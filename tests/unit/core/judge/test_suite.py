@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.judge.suite import unbuilt
-from pytest_perfgate.core.render.words import IN_TURNS, NO_LINE
+from pytest_perfgate.core.render.words import BUILDS, IN_TURNS, NO_LINE
 from pytest_perfgate.model.measurement import Reference
 from pytest_perfgate.model.plan import Case, Effect, Mode, Outcome, Plan, Reach
 from tests.unit.core.judge.bench import (
@@ -87,6 +87,10 @@ def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
         ("1 case without an accepted time, decided by base and head", (f"{FAMILY}[1]",)),
         ("1 case without an accepted time, not compared: base and head have the same code", (f"{FAMILY}[3]",)),
     ]
+    why = "table.json changed since c0ffee, and both builds read the head's version"
+    shared = (NO_LINE, "base and head decided"), (BUILDS, why)
+    reading = replace(decided[0], verdicts=(replace(decided[0].verdicts[0], evidence=shared),))
+    assert notes([reading], NO_LINE)[0].names == (f"{FAMILY}[1]: {why}",), "nothing shows the cost of that file"
 
 
 def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None:
