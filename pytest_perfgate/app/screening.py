@@ -197,8 +197,9 @@ class Screening:
         parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
         parts[0] += f" in {_span(decided)}" if decided else ""
         if open_:
-            short = f", {len(self._beyond)} of them for lack of budget" if self._beyond else ""
-            parts.append(f"{len(open_)} open after {_span(open_)}{short}")
+            short = sum(key.nodeid in self._beyond for key in open_cases)
+            lack = f", {short} of them for lack of budget" if short else ""
+            parts.append(f"{len(open_)} open after {_span(open_)}{lack}")
         return ", ".join(parts)
 
 

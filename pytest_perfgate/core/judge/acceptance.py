@@ -17,9 +17,9 @@ from pytest_perfgate.core.judge.accepted_line import (
     between_runs,
     carried,
     committed,
+    counts_run,
     judged_moved,
     line_of,
-    made_of,
     moves_end,
     noise,
     other_identity,
@@ -250,9 +250,7 @@ def _saw_more(report: CaseReport, before: Baseline) -> bool:
 
 def _counted_already(before: Baseline, time: Metric, signature: Signature) -> str:
     """Return why the line counts this run already; "" if it does not."""
-    if signature.started and signature.started <= before.counted:
-        return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
-    return "the line was made from this time" if made_of(before, time.value, signature) else ""
+    return counts_run(before, signature, "this time" if f"{time.value:.5g}" == f"{before.time:.5g}" else "")
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:

@@ -183,10 +183,13 @@ def with_run(before: Baseline, time: float, measurement: Measurement, signature:
     return carried(after, before, signature)
 
 
-def made_of(before: Baseline, time: float, signature: Signature) -> bool:
-    """Return whether a new line was made of this run: a device's clock ticks, so another run may have its time."""
+def counts_run(before: Baseline, signature: Signature, same: str) -> str:
+    """Return why the line counts this run already, which has the ``same`` value as the line; "" if it does not."""
+    if signature.started and signature.started <= before.counted:
+        return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
+    # A device's clock ticks, so a run of another commit, or a later one, may have the same value.
     commits = {short_commit(before.commit), short_commit(signature.commit)} - {""}
-    return not before.counted and len(commits) < 2 and f"{time:.5g}" == f"{before.time:.5g}"
+    return f"the line was made from {same}" if same and not before.counted and len(commits) < 2 else ""
 
 
 def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Proposal
-from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried, signed_line
+from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, apart_from, carried, counts_run, signed_line
 from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, selected_figures
 from pytest_perfgate.core.judge.readings import COUNTS, better_of, comparable
 from pytest_perfgate.core.metric_kinds import by_name
@@ -33,6 +33,8 @@ _LEFT = frozenset({Change.UNTRUSTED, Change.PINNED})
 
 _KINDS = by_name()
 
+_MISSED = frozenset({Outcome.REGRESSED, Outcome.SUSPECT, Outcome.MOVED})
+
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT, Outcome.MOVED})
 
 Known = Mapping[tuple[str, Labels], Figure]
@@ -45,7 +47,14 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
     if measurement is None or decision.change in _LEFT or report.problems:
         return decision
     accepted = {(figure.name, figure.labels): figure for figure in before.figures} if before else {}
-    steps = tuple(_steps(report, measurement, _requested(report, measurement, named), accepted, add=add))
+    metrics, apart = _requested(report, measurement, named), ""
+    if add and before is not None:
+        if decision.after is None and (counted := _counted_already(before, metrics, signature)):
+            metrics = {key: metric for key, metric in metrics.items() if key not in accepted}
+            if not metrics:
+                return replace(decision, change=Change.COUNTED, why=counted)
+        apart = apart_from(before, measurement, signature, still=False, far=_fails(report))
+    steps = tuple(_steps(report, measurement, metrics, accepted, add=add, again=add and not apart))
     figures = dict(accepted)
     for step in steps:
         figures.pop(step.key, None)
@@ -58,8 +67,21 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
         untouched = decision.change is Change.UNTIMED and accepted
         return replace(decision, change=Change.KEPT, why="as accepted") if untouched else decision
     line = _line(decision, measurement, signature)
-    after = replace(line, figures=kept)
-    return replace(decision, change=_change(before, steps), after=after, figures=steps, why="")
+    counted = max(line.counted, signature.started) if add and before is not None else line.counted
+    change, after = _change(before, steps), replace(line, figures=kept, counted=counted)
+    return replace(decision, change=change, after=after, figures=steps, why=apart if change is Change.WORSE else "")
+
+
+def _counted_already(before: Baseline, metrics: Mapping[tuple[str, Labels], Metric], signature: Signature) -> str:
+    """Return why the line counts this run already; "" if it does not."""
+    pairs = [(before.figure(*key), accepted_figure(m)) for key, m in metrics.items() if not _is_exact(m)]
+    same = bool(pairs) and all(then == now for then, now in pairs if then is not None)
+    return counts_run(before, signature, "these figures" if same else "")
+
+
+def _fails(report: CaseReport) -> bool:
+    """Return whether a figure misses a limit on its change."""
+    return any(verdict.figure is not None and verdict.outcome in _MISSED for verdict in report.verdicts)
 
 
 def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
@@ -118,11 +140,12 @@ def _steps(
     accepted: Known,
     *,
     add: bool,
+    again: bool,
 ) -> Iterator[FigureStep]:
     for key, metric in sorted(metrics.items()):
         before = accepted.get(key)
         judged = _judged_outcome(report, metric, before) if before is not None else None
-        step = _step(metric, before, judged, add=add)
+        step = _step(metric, before, judged, add=add, again=again)
         if step is not None:
             yield step
     for verdict in report.verdicts:
@@ -159,8 +182,10 @@ def _figure(metric: Metric, *, exact: bool) -> Figure:
     return Figure(name=metric.name, value=value, dimension=metric.dimension, labels=metric.labels)
 
 
-def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add: bool) -> FigureStep | None:
-    """Return the change of one figure by accepting, or None if it does not change."""
+def _step(
+    metric: Metric, before: Figure | None, judged: Outcome | None, *, add: bool, again: bool
+) -> FigureStep | None:
+    """Return the change of one figure by accepting, or None if it does not change; ``again`` counts one that moved."""
     exact = _is_exact(metric)
     now = _figure(metric, exact=exact)
     value = now.value
@@ -172,7 +197,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
         return None
     if not exact and judged is not None:  # a figure that keeps its limit has only changed if its scatter is known
         moved = judged in _MOVED or (moved and before.runs > 1)
-    if not moved:
+    if not moved or (again and not exact):
         return FigureStep(before=before, after=with_run(before, metric.value)) if add else None
     better = better_of(metric, _KINDS) is (Better.HIGHER if value > before.value else Better.LOWER)
     return FigureStep(before=before, after=now, asks=not better, better=better)

@@ -211,7 +211,8 @@ def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
         return (f"{command} {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else command,)
     # threads that wait for one another scatter most on busy cores
     threaded = any(samples.threaded and is_host(samples) for samples in trial.measurement.processes)
-    one_thread = "with OMP_NUM_THREADS=1, or " if threaded else ""
+    numba = " NUMBA_NUM_THREADS=1" if "numba" in _installed(trial) else ""  # it does not read the other
+    one_thread = f"with OMP_NUM_THREADS=1{numba}, or " if threaded else ""
     return (f"{one_thread}on a quieter machine: {command}",)
 
 

@@ -255,6 +255,17 @@ def test_cases_of_an_open_mean_go_on_to_the_last_round_and_keep_their_own_decisi
     assert {len(arms_of(results["0"], revision=True).differences)} == {played[0]}
 
 
+def test_a_decided_case_of_an_open_mean_does_not_count_as_open() -> None:
+    """Of two tests that the budget does not reach, one is decided and stays in the rounds for its mean alone."""
+    wild, calm = scattered({}, 0.5), scattered({}, 0.002)
+    world = World(time=lambda side, nodeid, number: (wild if nodeid[-1] == "0" else calm)(side, nodeid, number),
+                  start_s=1.0, test_s=1.0, within=0.2, modules=PROOF)  # fmt: skip
+    lines: list[str] = []
+    comparison = Comparison((arm("base"), arm("head")), cases(2), staged(world, lines, [], 70.0), Design())
+    Screening(comparison, lambda key: 0.03, in_open_means=list).decide()
+    assert lines == ["1 of 2 cases decided in 7 rounds, 1 open after 21 rounds, 1 of them for lack of budget"]
+
+
 def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:
     expected = {f"t.py::test_{at}": Want(rounds=7, seconds=1.0 + 25 * (at == 0), suspected=False) for at in range(3)}
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 26.0}, within=0.2)

@@ -424,3 +424,32 @@ def test_a_figure_that_moved_with_the_machine_is_accepted_with_a_reason() -> Non
     assert (made.change, made.asks) == (Change.WORSE, True)
     assert made.after is not None
     assert [one.value for one in made.after.figures] == [pytest.approx(1.1e6, rel=1e-4)]
+
+
+SAME = replace(TODAY, started="20260601T120000Z", why="again", same_code=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "signature", "change", "figures"),
+    [
+        (1400.0, SAME, Change.ONE_MORE, (1200.0, 2)),
+        (600.0, SAME, Change.ONE_MORE, (800.0, 2)),
+        (1400.0, replace(SAME, why=""), Change.WORSE, (1400.0, 1)),
+        (1400.0, replace(SAME, same_code=False, commit="other"), Change.WORSE, (1400.0, 1)),
+        (1400.0, replace(SAME, strays=("kernel.cu",)), Change.WORSE, (1400.0, 1)),
+        (1000.0, SAME, Change.COUNTED, (1000.0, 1)),
+        (1000.0, replace(SAME, commit="other"), Change.ONE_MORE, (1000.0, 2)),
+    ],
+)
+def test_one_more_run_of_the_same_code_counts_a_figure_that_moved(
+    value: float, signature: Signature, change: Change, figures: tuple[float, int]
+) -> None:
+    """Times of another tool's file scatter as those of a call; the run that made the line is not one more."""
+    limits, now = ("change(metric(memory)) <= 5%",), memory(value)
+    before = replace(accepted(0.0, figures=(figure("memory", 1000.0),)), commit=TODAY.commit, surroundings=None)
+    once = decision(report(limits, now, before=before), before, signature=signature, add=True)
+    line = once.after or before
+    assert (once.change, *((f.value, f.runs) for f in line.figures)) == (change, figures)
+    assert (line.counted == SAME.started) is (once.after is not None)
+    twice = decision(report(limits, now, before=line), line, signature=signature, add=True)
+    assert (twice.change, twice.after) == (Change.COUNTED, None)

@@ -347,6 +347,9 @@ def test_a_call_with_threads_that_rounds_leave_open_may_be_decided_with_one(
     report = judge(threaded, [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT, paired=evidence)
     (step,) = report.verdicts[0].next
     assert step.startswith(f"{'with OMP_NUM_THREADS=1, or ' if offers else ''}on a quieter machine: pytest ")
+    numba = replace(threaded, environment=replace(threaded.environment, packages=(("numba", "0.68.1"),)))
+    report = judge(numba, [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT, paired=evidence)
+    assert ("with OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1, or " in report.verdicts[0].next[0]) is offers
 
 
 @pytest.mark.parametrize(("rounds", "outcome"), [(7, "PASSED"), (30, "PASSED"), (33, "UNDECIDED"), (40, "PASSED")])
