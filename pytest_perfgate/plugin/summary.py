@@ -223,7 +223,8 @@ def next_commands(
 ) -> list[str]:
     """Return the next steps for these outcomes; a first local baseline needs none."""
     worst = {report.worst for report in reports if report.verdicts}
-    bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
+    verdicts = [verdict for report in reports for verdict in report.verdicts]
+    bare = [v for v in verdicts if v.outcome is Outcome.UNBASELINED]
     lineless = [v for v in bare if v.baseline is None]
     if recorded and len(lineless) == len(bare):
         worst -= {Outcome.UNBASELINED}
@@ -233,11 +234,11 @@ def next_commands(
     on_core = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
     new = Outcome.UNBASELINED in worst and bool(lineless) and not (recorded or on_core)
     commands = [REPORT, *_accepting(bare, accept, new=new, together=not (on_core or worst & _SLOWER))]
-    if Outcome.IMPROVED in worst and not on_core:
-        below = any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next)
-        commands.append(accept + ("--improved" if below else '--reason "..."'))
     if on_core:
         commands += [step for step in _measured_alone(reports, worst) if step not in commands]
+    elif Outcome.IMPROVED in worst:
+        below = any(step.endswith("--improved") for v in verdicts for step in v.next)
+        commands.append(accept + ("--improved" if below else '--reason "..."'))
     if worst & _OPEN and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands
@@ -300,10 +301,8 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
     """Return a line on cases with constant inputs, and one on those whose outputs are not filled, passed or not."""
     lines = []
     for title, more in ((CONSTANT, ", on which a GPU may run faster than on real data"), (UNCHECKED, "")):
-        having = [
-            r for r in reports if r.measurement and title in {finding.title for finding in r.measurement.findings}
-        ]
-        keys = list(dict.fromkeys(str(report.key) for report in having))
+        findings = ((str(report.key), report.measurement.findings) for report in reports if report.measurement)
+        keys = list(dict.fromkeys(key for key, own in findings if any(finding.title == title for finding in own)))
         lines += [printable(f"{title}{more}: {first_of(keys, _NAMED)}")] if keys else []
     return lines
 

@@ -131,8 +131,8 @@ def _outside_scope(limit: Limit, metrics: MetricSet, others: Sequence[Metric]) -
 def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Return the ruling on a metric that is missing altogether, with what would take it."""
     absent = trial.metrics.missing(limit.metric)
-    if absent is None and limit.metric == SPEEDUP:
-        absent = no_reference(dict(limit.labels).get("over", ""))
+    if limit.metric == SPEEDUP:  # another reference that cannot be compared is not the reason
+        absent = no_reference(dict(limit.labels)["over"])
     if absent is not None and (absent.fix or absent.code):
         return _lacking(limit, replace(absent, labels=()))
     why = absent.why if absent is not None else f"this test does not measure {limit.metric}"

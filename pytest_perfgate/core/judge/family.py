@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.judge.against_limit import holds, interval_keeps
+from pytest_perfgate.core.judge.against_limit import holds, interval_keeps, speed_up
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import excused
@@ -18,14 +18,7 @@ from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FA
 from pytest_perfgate.core.limits.merge import applies_on, case_of
 from pytest_perfgate.core.limits.scope import noun
 from pytest_perfgate.core.render.words import detectable, edges, plural, signed, value_text
-from pytest_perfgate.core.stats.inference import (
-    hodges_lehmann,
-    pairs_needed,
-    predict,
-    prior,
-    shift_and_interval,
-    signed_rank,
-)
+from pytest_perfgate.core.stats.inference import pairs_needed, predict, prior, shift_and_interval, signed_rank
 from pytest_perfgate.model.metric import Interval, Labels, Metric, MetricSet
 from pytest_perfgate.model.plan import CHANGES, LEAST, Case, CaseKey, Limit, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -53,7 +46,12 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
     """Yield a note for each limit on a mean, with its outcome and its cases."""
     for family, limit, outcome, text in _judged_means(reports, families, context, _among(families, context)):
-        yield _note(family, limit, outcome, text, context)
+        yield SuiteNote(
+            kind=FAMILY_MEAN if outcome is not Outcome.NOT_MEASURED else "unmeasured",
+            effect=effect(outcome, context.policy, context.mode),
+            text=f"{outcome.value}: {family}: {limit.text}: {text}",
+            names=(family,),
+        )
 
 
 def _among(families: Families, context: JudgeContext) -> float:
@@ -66,8 +64,7 @@ def _judged_means(
 ) -> Iterator[tuple[str, Limit, Outcome, str]]:
     for family, limits in families.items():
         for limit in limits:
-            pattern = dict(limit.labels).get("family", "")
-            if pattern and not _fits(family, pattern):
+            if not _covers(limit, family):
                 continue
             members = [r for r in reports if r.key.family == family or r.key.family.startswith(f"{family}#")]
             judged = _judge_family(limit, members, context, among)
@@ -96,18 +93,31 @@ def open_in_rounds(
 
 def _is_of_slowdown(limit: Limit) -> bool:
     """Return whether it limits a mean of slowdowns, which two builds can decide."""
-    return limit.bound >= 0 and dict(limit.labels)["of"].partition("(")[0] in CHANGES
+    return limit.bound >= 0 and dict(limit.labels)["of"].partition("(")[0].strip() in CHANGES
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
     """Return whether a limit on a mean judges this case with the others of its family."""
     family = key.nodeid.partition("[")[0]
-    patterns = (dict(limit.labels).get("family", "") for limit in families.get(family, ()))
-    return any(not pattern or _fits(family, pattern) for pattern in patterns)
+    return any(_covers(limit, family) for limit in families.get(family, ()))
 
 
-def _fits(family: str, pattern: str) -> bool:
+def _covers(limit: Limit, family: str) -> bool:
+    """Return whether the pattern of a limit fits a family, or its test; a limit without one fits all."""
+    pattern = dict(limit.labels).get("family") or "*"
     return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
+
+
+class _Mean(NamedTuple):
+    """The mean of one limit, with the cases that have a figure for it."""
+
+    limit: Limit
+    of: str  # the metric that it is a mean of
+    members: list[CaseReport]
+    figures: list[Metric]
+    metric: Metric  # the mean of the figures
+    context: JudgeContext
+    among: float  # the number of means that share the error rate
 
 
 def _judge_family(
@@ -118,48 +128,54 @@ def _judge_family(
     if devices and not applies_on(limit, devices[0]):
         return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
-    pattern, reference = case_of(limit) or dict(scope).get("case") or "*", dict(scope).get("over")
-    members = [m for m in members if m.key.name != reference and fnmatchcase(m.key.name, pattern)]
-    scope = tuple((label, text) for label, text in scope if label != "case")
-    change = of in CHANGES
+    members = _selected(limit, dict(scope), members)
+    scope, change = tuple((label, text) for label, text in scope if label != "case"), of in CHANGES
     meant = [effective_member(report, limit) for report in members] if change else members
-    own = [_metric(report, of, scope) for report in meant]
-    readings = [accepted or _of_builds(report) for accepted, report in zip(own, meant)] if change else own
-    gaps = [report for report, reading in zip(meant, readings) if reading is None]
+    accepted = [_metric(report, of, scope) for report in meant]
+    readings = [line or _of_builds(report) for line, report in zip(accepted, meant)] if change else accepted
     figures = [reading for reading in readings if reading is not None]
-    if gaps or not members:
+    if not members or len(figures) < len(members):
+        gaps = [report for report, reading in zip(meant, readings) if reading is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
-    for figure in figures:
-        if figure.dimension is not limit.dimension:
-            return Outcome.INVALID, f"{of} is {noun(figure.dimension)}, its limit {noun(limit.dimension)}"
+    for dimension in {figure.dimension for figure in figures} - {limit.dimension}:
+        return Outcome.INVALID, f"{of} is {noun(dimension)}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
         return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
-    mean = geometric_mean(figures, change=change)
-    if None in own:
-        outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
-    else:
-        outcome, why = _outcome(limit, mean, of, meant, context, among)
-    in_rounds = all(member.arms for member in meant)  # then they decide, since they share what the machine does
-    if change and limit.bound >= 0 and (in_rounds or outcome in _OPEN):
-        outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
-    outcome, why = accepted_by_change(outcome, why, members, meant)
-    return outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}"
+    mean = _Mean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)
+    return accepted_by_change(*_judge_mean(mean, compared=None not in accepted), members, meant)
+
+
+def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseReport]) -> list[CaseReport]:
+    """Return the cases that a limit names, without the reference of a speed-up."""
+    pattern = case_of(limit) or scope.get("case") or "*"
+    return [m for m in members if m.key.name != scope.get("over") and fnmatchcase(m.key.name, pattern)]
+
+
+def _judge_mean(mean: _Mean, *, compared: bool) -> tuple[Outcome, str]:
+    """Judge by the accepted times, if all cases are compared with one, then by two builds where that leaves it open."""
+    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
+    if compared:
+        outcome, why = _by_lines(mean)
+    in_rounds = all(member.arms for member in mean.members)  # then they decide, since they share what the machine does
+    if _is_of_slowdown(mean.limit) and (in_rounds or outcome in _OPEN):
+        outcome, why = _by_builds(mean) or (outcome, why)
+    return outcome, f"{_reading(mean.metric, mean.of)} over {plural(len(mean.members), 'case')}{why}"
 
 
 def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport], *, ci: bool) -> str:
-    """Return how many cases have no figure, and why; for a figure of one call in each test, how to name that."""
+    """Return how many cases have no figure, and why."""
     if not members:
         return "no case was measured"
-    why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
-    if of in CHANGES and all(r.measurement and not (r.problems or r.baseline or r.arms or r.unheld) for r in gaps):
+    taken = all(report.measurement and not report.problems for report in gaps)
+    if of in CHANGES and taken and not any(report.baseline or report.arms or report.unheld for report in gaps):
         step = f"perfgate accept {'--from RECORD ' if ci else ''}--new"
         return f"no accepted time yet for {len(gaps)} of {plural(len(members), 'case')}; next: {step}"
-    count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
-    have = {report.key.name for report in members} - {report.key.name for report in gaps}
-    taken = not why and all(report.measurement and not report.problems for report in gaps)
-    if taken and len(have) == 1 and have != {""}:
-        (call,) = have
+    why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
+    names = {report.key.name for report in members} - {report.key.name for report in gaps}
+    if taken and not why and len(names) == 1 and names != {""}:  # a figure of one call in each test
+        (call,) = names
         why = f"it is a figure of the call {call}: {limit.metric}({dict(limit.labels)['of']}, case={call})"
+    count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
     return f"{count}: {why}" if why else count
 
 
@@ -208,20 +224,20 @@ def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[fl
     return mean.value, worst.value, place
 
 
-def _outcome(
-    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext, among: float
-) -> tuple[Outcome, str]:
-    low, high = holds(limit, mean.low), holds(limit, mean.high)
+def _by_lines(mean: _Mean) -> tuple[Outcome, str]:
+    """Judge a mean by the measurements and the accepted times of its cases."""
+    limit, metric, members = mean.limit, mean.metric, mean.members
+    low, high = holds(limit, metric.low), holds(limit, metric.high)
     if low and high:
-        return _within_limit(limit, mean, of, members)
+        return _within_limit(mean)
     if low or high:
         return Outcome.UNDECIDED, "; the interval spans the limit"
-    if of not in CHANGES or limit.bound < 0:
+    if not _is_of_slowdown(limit):
         return Outcome.BROKEN, "; the whole interval misses the limit"
-    reach = max(_reach(members, context), _detects(members))
-    if mean.value <= reach and all(member.arms and member.arms.differences for member in members):
-        return open_in_family(members, among)
-    if mean.value <= reach:
+    reach = max(_reach(members, mean.context), _detects(members))
+    if metric.value <= reach and all(member.arms and member.arms.differences for member in members):
+        return open_in_family(members, mean.among)
+    if metric.value <= reach:
         text = f"; a whole run may be off by {detectable(reach)} here, so this is not confirmed"
         return Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it"
     if any(member.arms and member.arms.same for member in members):
@@ -233,29 +249,26 @@ def _outcome(
     return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
 
 
-def _by_builds(
-    limit: Limit, members: Sequence[CaseReport], figures: Sequence[Metric], among: float
-) -> tuple[Outcome, str] | None:
+def _by_builds(mean: _Mean) -> tuple[Outcome, str] | None:
     """Return what two builds make of a mean that the accepted times leave open; None if they were not measured."""
     # A case that was not measured in two builds counts by its accepted time.
-    beside = [_of_builds(member) for member in members]
+    members, beside = mean.members, [_of_builds(member) for member in mean.members]
     if not any(beside) or (None in beside and all(member.arms for member in members)):
         return None
     every, rounds = all(beside), together(members)
-    mean = geometric_mean([built or accepted for built, accepted in zip(beside, figures)], change=True)
+    metric = geometric_mean([built or accepted for built, accepted in zip(beside, mean.figures)], change=True)
     if every and len(rounds) >= LEAST:
-        mean = _slowdown(rounds)  # processes of one round share what the machine does to them
-    kept, text = interval_keeps(limit, mean), f"; in two builds {_reading(mean, 'slowdown')}"
+        metric = _slowdown(rounds)  # processes of one round share what the machine does to them
+    kept, text = interval_keeps(mean.limit, metric), f"; in two builds {_reading(metric, 'slowdown')}"
     if kept:
         return Outcome.PASSED, text
     if kept is None:
         return Outcome.UNDECIDED, f"{text}, which spans the limit"
     if not every:
         return Outcome.UNDECIDED, text
-    if not slower_in_family(rounds, limit.bound, among):
-        return open_in_family(members, among)
-    builds = [member.arms or member.builds for member in members]
-    if any(both.same for both in builds if both):
+    if not slower_in_family(rounds, mean.limit.bound, mean.among):
+        return open_in_family(members, mean.among)
+    if any(both.same for member in members if (both := member.arms or member.builds)):
         return Outcome.MOVED, f"{text}; {SAME}"
     return Outcome.REGRESSED, f"{text}; slower side by side"
 
@@ -276,10 +289,10 @@ def _slowdown(differences: Sequence[float]) -> Metric:
     return Metric(name="slowdown", value=math.expm1(shift), dimension=Dimension.FRACTION, interval=interval)
 
 
-def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
+def _within_limit(mean: _Mean) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
-    detects = _detects(members)
-    if of in CHANGES and detects > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= detects:
+    detects = _detects(mean.members)
+    if mean.of in CHANGES and detects > max(mean.limit.bound, 0.0) and speed_up(mean.metric) <= detects:
         return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(detects)}"
     return Outcome.PASSED, ""
 
@@ -318,15 +331,6 @@ def _reading(mean: Metric, of: str) -> str:
     return f"{signed(mean.value) if of in CHANGES else value_text(mean)} {edges(mean, change=of in CHANGES)}"
 
 
-def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:
-    return SuiteNote(
-        kind=FAMILY_MEAN if outcome is not Outcome.NOT_MEASURED else "unmeasured",
-        effect=effect(outcome, context.policy, context.mode),
-        text=f"{outcome.value}: {family}: {limit.text}: {text}",
-        names=(family,),
-    )
-
-
 ALPHA = Design().alpha
 
 LOOKS = 2
@@ -347,7 +351,7 @@ def rounds_needed(among: float) -> int:
 
 def slower_in_family(differences: Sequence[float], bound: float, among: float) -> bool:
     """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
-    if not differences or math.expm1(hodges_lehmann(differences)) < bound:
+    if not differences or _slowdown(differences).value < bound:
         return False
     return signed_rank(beyond(differences, bound)) <= ALPHA / (LOOKS * among)
 

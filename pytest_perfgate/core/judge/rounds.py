@@ -169,28 +169,24 @@ def by_draws(means: Sequence[float], floor: float) -> ShiftReading:
 def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> RoundsResult:
     """Return shift, interval, groups of processes, and the decision of this look alone."""
     design = design or Design()
-    count, looks, draws = len(pairs.base), design.looks, pairs.draws
+    count, draws = len(pairs.base), pairs.draws
     d = [fmean(draw) for draw in draws]
-    shift, interval, test = by_draws(d, pairs.floor) if pairs.preloads else exact(d)
+    reading = by_draws(d, pairs.floor) if pairs.preloads else exact(d)
+    shift, interval, test = reading
     enough = not pairs.preloads or len({*pairs.preloads} - {0}) >= PRELOADS
     high = _expm1(interval.high) if enough else max(_expm1(interval.high), threshold)  # too few clear nothing
     bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
     p = test(beyond(d, threshold))
     ends = enough and (pairs.last_draw_complete or count >= design.last)
-    reached = [look for look in looks if ends and count - len(draws[-1]) < look <= count]
+    reached = [look for look in design.looks if ends and count - len(draws[-1]) < look <= count]
     slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
     clear = ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -math.log1p(max(threshold, 0.0))
-    faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
+    earliest = design.looks[0]
+    faster = earliest in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
     groups = unstable(pairs)
-    decision = Decision.UNDECIDED
-    if slower:
-        decision = Decision.SLOWER
-    elif clear:
-        decision = Decision.NOT_SLOWER
-    half = (interval.high - interval.low) / 2 * math.sqrt(count / max(count, design.last))
-    hopeless = not groups and half > HOPELESS * max(abs(shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
-    settled = slower or count >= design.last or (hopeless and count >= HOPELESS_FROM)
+    cleared_at = max(design.least, earliest) if ahead else design.least  # later if it may be shown faster
+    over = count >= design.last or (not groups and _hopeless(reading, count, threshold, design))
     return RoundsResult(
         rounds=count,
         shift=math.expm1(shift),
@@ -198,11 +194,18 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
         p=min(1.0, p * design.alpha / design.level),
         visible=threshold if bounds.high < threshold else max(threshold, visible(d)),
         unstable=groups,
-        decision=decision,
+        decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
         scatter=(deviation(d, fmean(d)) if pairs.preloads else scatter_of(d)) * math.sqrt(count / len(d)),
         faster=faster,
-        settled=settled or (clear and count >= (max(design.least, looks[0]) if ahead else design.least)),
+        settled=slower or over or (clear and count >= cleared_at),
     )
+
+
+def _hopeless(reading: ShiftReading, count: int, threshold: float, design: Design) -> bool:
+    """Return whether even at the last round the interval would be too wide to decide."""
+    half = (reading.interval.high - reading.interval.low) / 2 * math.sqrt(count / max(count, design.last))
+    enough = max(abs(reading.shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
+    return count >= HOPELESS_FROM and half > HOPELESS * enough
 
 
 def _expm1(bound: float) -> float:

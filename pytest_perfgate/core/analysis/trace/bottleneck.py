@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +34,7 @@ from pytest_perfgate.model.metric import (
 )
 from pytest_perfgate.model.privacy import Names, shareable
 from pytest_perfgate.model.profiles import Category, Kind
-from pytest_perfgate.model.values import Dimension, regex, value
+from pytest_perfgate.model.values import Dimension, grouped, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -246,20 +245,20 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
     covered = [finding for finding in worth if finding.trigger.startswith(same)]
     beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
-    first = [
-        _pattern(finding, *(covered if finding.trigger in _SAME else ()))
-        for finding in sorted(beside, key=lambda f: not f.trigger.startswith("class="))
-    ]
-    groups: dict[str, list[Impact]] = defaultdict(list)
-    for impact in impacts:
-        groups[impact.row.name] += [impact] if impact.gains else []
-    worthy = [group for group in filter(None, groups.values()) if _most(group) >= WORTH]
-    ranked = [(_most(group), _operator(group, worth)) for group in worthy]
+    beside.sort(key=lambda finding: not finding.trigger.startswith("class="))
+    first = [_pattern(finding, *(covered if finding.trigger in _SAME else ())) for finding in beside]
+    ranked = [(_most(group), _operator(group, worth)) for group in _worthy(impacts)]
     covered += [finding for _, advice in ranked for finding in advice.findings]
     others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
-    ordered = sorted(ranked, key=lambda pair: -pair[0])
-    return (*first, *(recommendation for _, recommendation in ordered))[:MOST]
+    ranked.sort(key=lambda pair: -pair[0])
+    return (*first, *(recommendation for _, recommendation in ranked))[:MOST]
+
+
+def _worthy(impacts: Iterable[Impact]) -> list[list[Impact]]:
+    """Return the argument sets of each operator whose gain is worth a recommendation."""
+    groups = grouped((impact for impact in impacts if impact.gains), lambda impact: impact.row.name)
+    return [group for group in groups.values() if _most(group) >= WORTH]
 
 
 def _most(group: Sequence[Impact]) -> float:

@@ -122,7 +122,7 @@ def test_the_reference_itself_is_not_asked() -> None:
     assert result.outcome is Outcome.NOT_APPLICABLE
 
 
-@pytest.mark.parametrize("references", [(), timed((1.0, 1.5))])
+@pytest.mark.parametrize("references", [(), timed((1.0, 1.5)), (Reference(over="eager", problems=(NOISE,)),)])
 def test_a_name_that_no_call_has_is_not_measured(references: tuple[Reference, ...]) -> None:
     result = judged("speedup(over=eagr) >= 1.2x", *references)
     assert result.outcome is Outcome.NOT_MEASURED
