@@ -190,7 +190,7 @@ def _drawn(cases: Any) -> str:
     if not all(s.time for s in entries):
         raise PerfgateError("command-usage", f"--svg draws times, and {key} has none", fix="perfgate site DIR")
     changes = change_points([s.time for s in entries])
-    return alone(timeline(str(key), entries, changes, baseline).svg)
+    return alone(timeline(str(key), entries, changes, baseline, titled=True).svg)
 
 
 def _selected(keys: Any, name: str) -> list[Any]:

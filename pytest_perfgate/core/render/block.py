@@ -30,7 +30,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension, first_of, grouped
+from pytest_perfgate.model.values import Dimension, first_of, grouped, regex
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
+_OWN_TIME = regex(r"^(perfgate accept (?:--from RECORD )?)[^-\s].*")
 _ORDER = list(Outcome)
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not for this device",
@@ -61,7 +62,7 @@ def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str]
 def render_blocks(
     reports: Sequence[CaseReport], width: int = WIDTH, command: Callable[[str], str] = str, *, brief: bool = False
 ) -> Iterator[str]:
-    """Yield the blocks of several cases, one for all that lost their measurement alike; ``brief`` joins undecided."""
+    """Yield the blocks of several cases, one for all that lack a figure or a line alike; ``brief`` joins undecided."""
     open_ = [r for r in reports if brief and r.worst is Outcome.UNDECIDED]
     last = sorted(open_, key=slower_by, reverse=True)[_FEW:]
     apart = {id(report) for report in last}
@@ -69,7 +70,8 @@ def render_blocks(
     groups = grouped(own, lambda report: lost_by(report) or (report.key, report.device))
     for first, *others in groups.values():
         also = _others([short_name(r.key) for r in others], width) if others else []
-        yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
+        step = (lambda text: command(_of_all(text))) if others else command
+        yield "\n".join((render_block(first, width, step).rstrip("\n"), *also))
     if last:
         changes = (f" {signed(slower_by(r))}" if slower_by(r) > _NO_CHANGE else "" for r in last)
         names = [f"{short_name(report.key)}{change}" for report, change in zip(last, changes)]
@@ -86,9 +88,15 @@ def _others(names: Sequence[str], width: int) -> list[str]:
 
 
 def lost_by(report: CaseReport) -> tuple[object, ...]:
-    """Return why a case has no figure, or none that can be trusted, as its block says it; empty for any other case."""
-    lost = all(v.outcome in _LOST for v in report.verdicts)
-    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, v.next) for v in report.verdicts) if lost else ()
+    """Return why a case has no figure, none to trust, or no line, as its block says it; empty for any other case."""
+    loud = [v for v in report.verdicts if v.outcome not in _QUIET]
+    lost = all(v.outcome in _LOST or (v.outcome is Outcome.UNBASELINED and v.baseline is None) for v in loud)
+    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, *map(_of_all, v.next)) for v in loud * lost)
+
+
+def _of_all(step: str) -> str:
+    """Return a step of one case as that of all cases in its block."""
+    return _OWN_TIME.sub(r"\1--new", step)
 
 
 def _bare(report: CaseReport, why: str) -> str:
@@ -141,10 +149,8 @@ def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
     start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
     limit = by_floor(_limit(verdict.limit), verdict.raised)
     figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
-    if display_width(start) + 2 + display_width(figures) <= width:
-        yield f"{start}  {figures}"
-    else:
-        yield from (start, f"  {figures}")
+    fits = display_width(start) + 2 + display_width(figures) <= width
+    yield from (f"{start}  {figures}",) if fits else (start, f"  {figures}")
 
 
 def _rests_on(verdict: Verdict, measurement: Measurement | None) -> str:
@@ -165,10 +171,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     labels = figure.labels if figure else limit.labels
     scope = ", ".join(f"{key}={text}" for key, text in labels)
     title = printable(f"{name}({scope})" if scope else name)
-    if metric is None and then is not None:
-        return f"{title}  {figure_text(then, None)}"
     if metric is None:
-        return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
+        return f"{title}  {figure_text(then, None) if then else _WITHOUT.get(verdict.outcome, 'not measured')}"
     if then is not None:
         return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
@@ -239,9 +243,9 @@ def _sentences(verdicts: list[Verdict]) -> list[str]:
     """Return each sentence once; with several, each after the metrics of its limits."""
     groups: dict[str, list[str]] = {}
     for verdict in verdicts:
-        groups.setdefault(verdict.sentence, []).append(verdict.limit.metric)
+        groups.setdefault(verdict.sentence.removeprefix(f"{verdict.limit.metric}: "), []).append(verdict.limit.metric)
     if len(groups) < 2:
-        return list(groups)
+        return list(groups) if len(verdicts) > 1 else [verdict.sentence for verdict in verdicts]
     named = {sentence: ", ".join(dict.fromkeys(names)) for sentence, names in groups.items()}
     return [
         sentence if sentence.startswith(names) else f"{names}: {sentence}"
@@ -257,9 +261,8 @@ def _reasons(verdicts: list[Verdict]) -> Iterator[str]:
     for label, fact in (pair for v in verdicts for pair in v.evidence if pair[0] != THEN):
         if not any(fact in text for text in texts):
             facts.append(fact if label in {"why", "problem"} else f"{label}: {fact}")
-    for text in dict.fromkeys((*texts, *facts)):
-        if text:
-            yield "\n".join(printable(line) for line in text.splitlines())
+    for text in dict.fromkeys(filter(None, (*texts, *facts))):
+        yield "\n".join(printable(line) for line in text.splitlines())
 
 
 def notable_findings(measurement: Measurement) -> Iterator[tuple[str, str]]:
@@ -294,11 +297,9 @@ def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Ite
             yield f"{_time_line(decision)}{where}{can_detect}"
             yield from (f"  {step_text(step)}" for step in decision.figures)
     written = sum(d.writes for d in decisions)
-    others = [d for d in decisions if not d.writes]
-    counts = Counter(f"kept ({d.why})" if d.change is Change.KEPT else d.change.value for d in others)
-    rest = ", ".join(f"{count} {text}" for text, count in counts.items())
-    verb = "would be accepted" if dry else "accepted"
-    total = f"{written} {verb}; {rest}" if rest else f"{written} {verb}"
+    words = (f"kept ({d.why})" if d.change is Change.KEPT else d.change.value for d in decisions if not d.writes)
+    rest = ", ".join(f"{count} {text}" for text, count in Counter(words).items())
+    total = "; ".join(filter(None, (f"{written} {'would be accepted' if dry else 'accepted'}", rest)))
     yield total if decisions else "nothing to accept"
     yield from _warnings([d for d in decisions if d.writes or d.change in _SAID])
 

@@ -385,7 +385,7 @@ def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iter
     kinds = {at: _column_kind([row[at] for row in rows]) for at in full}
     places = " ".join(f"{kinds[at]}{place}" for place, at in enumerate(full, 1) if kinds[at])
     yield f'<div class="table"><table class="{places}"><thead><tr>'
-    yield "".join(f"<th>{heads[at]}" for at in full) + "<tbody>"
+    yield "".join(f"<th scope=col>{heads[at]}" for at in full) + "<tbody>"
     for row in rows:
         yield "<tr>" + "".join(f"<td{_class(row[at], kinds[at])}>{row[at].html}" for at in full)
     yield "</table></div>"

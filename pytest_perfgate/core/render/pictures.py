@@ -53,7 +53,7 @@ _KEPT = 60
 
 
 def _time(nanoseconds: float, digits: int = 3) -> str:
-    return quantity(nanoseconds, Dimension.TIME, digits)
+    return quantity(nanoseconds, Dimension.TIME, digits) if nanoseconds else "0"
 
 
 def _tight(numbers: Sequence[float]) -> Axis:
@@ -283,15 +283,15 @@ def timeline(
     changes: Sequence[ChangePoint],
     accepted: Baseline | None = None,
     of: FigureLevel = TIMES,
+    titled: bool = False,
 ) -> Picture:
     """Draw a dot for each run, a step with its commit at each change, lines at accepted time and anchor."""
-    times = [entry.time for entry in entries]
-    references = levels(accepted)
+    times, references = [entry.time for entry in entries], levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
-    whole = f"{alt}; {history_text(entries, changes, of)}"
+    whole, title = f"{alt}; {history_text(entries, changes, of)}", name * titled
 
     def draw(width: int) -> str:
-        return _history(width, name, (entries, changes, references, of), whole)
+        return _history(width, title, (entries, changes, references, of), whole)
 
     spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {of.text(times[-1])}"
     return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
@@ -301,7 +301,7 @@ Line = tuple[Sequence["HistoryEntry"], Sequence["ChangePoint"], Sequence[Referen
 """Runs, their change points, the levels that they are compared with, and the figure."""
 
 
-def _history(width: int, name: str, shown: Line, alt: str) -> str:
+def _history(width: int, title: str, shown: Line, alt: str) -> str:
     entries, changes, references, of = shown
     times = [entry.time for entry in entries]
     known = [*times, *(reference.time for reference in references)]
@@ -311,14 +311,14 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
               whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
-    top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
+    top = 14 + 20 * bool(title) + 16 * (1 + max((row for *_, row in steps), default=-1))
     days, failed = {one.when[:10] for one in entries}, any(one.outcome in _FAILED for one in entries)
     runs = f"runs{f' of {min(days)}' * (len(days) == 1)}, oldest first{'; crossed: failed' * failed}"
     frame = Frame(
         x=Axis(low=-0.5, high=len(times) - 0.5, label=runs, text=_days(entries, _TIME if len(days) < 2 else _DAY)),
         y=up, width=width, height=top + 270, top=top, left=left,
     )  # fmt: skip
-    marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
+    marks = [*([words(0, 14, _end_of(title, width))] if title else ()), *grid(frame)]
     for at, text, x, row in steps:
         across, foot = frame.at(at, frame.y.low)
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]

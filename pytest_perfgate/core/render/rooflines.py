@@ -388,7 +388,7 @@ figure.trend svg { direction:ltr }
 figure.trend svg { display:block; width:100%; min-width:40rem; height:auto; font:12px system-ui, sans-serif }
 svg text { fill:var(--soft); paint-order:stroke; stroke:var(--paper); stroke-width:4px }
 svg .dot { fill:none; stroke:var(--mark); stroke-width:6; stroke-linecap:round }
-svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 } svg .beyond { fill:var(--bad) }
+svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 } svg .beyond { fill:var(--mark) }
 svg .level { fill:none; stroke:var(--mark2); stroke-width:2 } svg .step { stroke:var(--soft); stroke-dasharray:2 4 }
 svg .accepted { stroke:var(--good); stroke-dasharray:6 4 } svg .anchor { stroke:var(--warn); stroke-dasharray:2 3 }
 svg .grid { stroke:var(--line) } svg .says { fill:var(--ink) }

@@ -209,12 +209,12 @@ def _listed(site: Site, runs: Sequence[Sequence[HistoryEntry]]) -> Iterator[str]
     rows = [
         (
             _text(_minute(run[0].when)), _commit(site, run[0].commit),
-            _text(", ".join(sorted({s.device for s in run}))), _text(first_of(sorted({s.host for s in run}), 3)),
             _figure(f"{len(run):,}"), _figure(str(sum(s.outcome in _FAILING for s in run) or "")),
+            _text(", ".join(sorted({s.device for s in run}))), _text(first_of(sorted({s.host for s in run}), 3)),
         )
         for run in runs[: -_LISTED - 1 : -1]
     ]  # fmt: skip
-    yield from markup_table(("when", "commit", "device", "host", "cases", "failed or not measured"), rows)
+    yield from markup_table(("when", "commit", "cases", "failed or not measured", "device", "host"), rows)
 
 
 def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[Trend]) -> str:
@@ -263,11 +263,13 @@ def _news(trend: Trend) -> bool:
     return bool(trend.changes or _against_accepted(trend, trend.now).kind)
 
 
-def _open_first(trend: Trend) -> tuple[float, str]:
-    """Return the rank of a case whose last step is an open regression, the largest first; then by name."""
+def _open_first(trend: Trend) -> tuple[float, float, str]:
+    """Return the rank of a case: open regressions by size, then by how much worse than accepted, then by name."""
     slower = (step for step in steps(trend) if trend.of.sign * step.change > 0)
     is_open = any(not step.reverted and not step.accepted for step in slower)
-    return (-abs(trend.changes[-1].change) if is_open else 0.0, str(trend.key))
+    then = trend.accepted.time if trend.accepted else 0.0
+    worse = max(0.0, trend.of.sign * (trend.now / then - 1)) if then > 0 else 0.0
+    return (-abs(trend.changes[-1].change) if is_open else 0.0, -worse, str(trend.key))
 
 
 def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
@@ -355,7 +357,8 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
         {trend.of.title or "time": trend, **gated},
     )
     rows = []
-    for now in detailed[-1].metrics if detailed else ():
+    own = (m for m in (detailed[-1].metrics if detailed else ()) if m.name != "slowdown")  # its time says it
+    for now in own:
         line = [m.value for s in detailed for m in s.metrics if (m.name, m.labels) == (now.name, now.labels)]
         name, gated_trend = figure_title(now.name, now.labels), trends.get(figure_title(now.name, now.labels))
         before = FigureLevel(dimension=now.dimension).step(line[-2], now.value) if line[-2:-1] > [0.0] else ""

@@ -167,7 +167,7 @@ def change_of(verdict: Verdict) -> str:
 
 def detectable(visible: float) -> str:
     """Return the smallest slowdown that could be detected, without a sign: it is a size."""
-    return signed(visible).removeprefix("+")
+    return signed(visible, 2 if visible < 1 else 1).removeprefix("+")
 
 
 def significant(number: float, digits: int = 4) -> str:

@@ -86,11 +86,12 @@ def test_the_picture_has_a_dot_a_run_and_a_level_a_segment() -> None:
     assert drawn.bars[0].text == "▃▃▃▃▃▃▃▃████████  12 ns"
     assert "+20.0 % at 0000000<" in drawn.svg
     assert "2030-01-01" in drawn.svg
-    late = timeline("a" * 200, entries, [replace(changes[0], index=15)])
+    late = timeline("a" * 200, entries, [replace(changes[0], index=15)], titled=True)
     assert not flaws(late)
     assert f"…{'a' * 90}" in texts(late.svg)[0]
     assert "+20.0 % at 0000000" in texts(late.svg)
     assert "a &lt;b&gt;" in drawn.svg
+    assert "a <b>" not in texts(drawn.svg), "its caption has the name"
     assert history_text(entries, changes) == "1 change point: +20.0 % at 00000008"
     assert history_text(entries, ()) == "no change point; a step counts from its third run on"
 

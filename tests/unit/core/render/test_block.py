@@ -72,6 +72,29 @@ def test_figures_that_cannot_be_trusted_for_one_reason_share_one_block() -> None
     assert "now " in block
 
 
+def test_new_cases_share_one_block_and_one_command() -> None:
+    """The first comment of a suite had twenty blocks that differed in the name only."""
+    nodeids = ["t.py::test_a", "t.py::test_b", "t.py::test_c"]
+    reports = [case(nodeid.partition("::")[2], 1e6, 0, Outcome.UNBASELINED) for nodeid in nodeids]
+    new = [
+        replace(r, verdicts=tuple(replace(v, baseline=None, next=(f"perfgate accept --from RECORD {n}",)) for v in r.verdicts))
+        for r, n in zip(reports, nodeids)
+    ]  # fmt: skip
+    (block,) = render_blocks(new)
+    assert block.splitlines()[-2:] == [
+        "  next  perfgate accept --from RECORD --new", "  also  2 more cases: test_b, test_c",
+    ]  # fmt: skip
+    (alone,) = render_blocks(new[:1])
+    assert "  next  perfgate accept --from RECORD t.py::test_a" in alone
+
+
+def test_one_reason_of_two_limits_is_one_line() -> None:
+    (verdict,) = unmeasured("test_a", "nothing has been accepted").verdicts
+    loss = replace(verdict, limit=replace(verdict.limit, metric="loss"), sentence="loss: nothing has been accepted")
+    lines = render_block(CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict, loss))).splitlines()
+    assert [line for line in lines if "why" in line] == ["  why   nothing has been accepted"]
+
+
 def test_a_case_that_two_devices_measured_has_a_block_for_each() -> None:
     """Of a merged record the figures of the second device were left out: "also  1 more case", with the same name."""
     other = Device(key="B", name="B", kind="gpu")

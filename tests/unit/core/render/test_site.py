@@ -188,8 +188,8 @@ def test_a_gated_figure_has_its_line_its_level_and_its_steps(
     assert page.count('class="step"') == 1
     assert page.count('<figure class="trend">') == (2 if time else 1)
     assert "more &lt;rows&gt;" in page
-    assert ("<th>time" in page) is bool(time)
-    assert f"<th>{name}" in page
+    assert ("<th scope=col>time" in page) is bool(time)
+    assert f"<th scope=col>{name}" in page
     assert ("Gated figures", device.count("<tr>")) == ("Gated figures", 4 if time else 2)
 
 
@@ -250,3 +250,13 @@ def test_a_device_counts_the_cases_that_are_slower_not_their_figures() -> None:
     row = index.partition("<h2>Devices</h2>")[2].partition("</table>")[0].rpartition("<tr>")[2]
     assert re.findall(r"<td[^>]*>([^<]*)", row)[1:3] == ["1", "24"]
     assert [cell.strip() for cell in re.findall(r"<td[^>]*>([^<]*)", row)[4:]] == ["1"]
+
+
+def test_cases_without_a_step_are_ordered_by_how_much_worse_than_accepted_they_are() -> None:
+    trends = []
+    for name, now in (("a", 80.0), ("b", 110.0), ("c", 150.0), ("d", 90.0)):
+        key = CaseKey(nodeid=f"t.py::test_{name}")
+        entries = [replace(one, key=key) for one in line(now, now)]
+        trends.append(Trend(entries, Baseline(key=key, device="H/200", time=100.0)))
+    page = pages(*trends)["H-200/index.html"]
+    assert "".join(re.findall(r"t\.py::(?:<wbr>)?test_(?:<wbr>)?([a-d])<", page)) == "cbad"
