@@ -158,7 +158,7 @@ CHANGES = (
     ),
     Check(
         kind="settings", against=merge_base, compare=changed_settings,
-        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; the new judged this run",
+        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; this run used the new ones",
     ),
     Check(
         kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
@@ -175,7 +175,7 @@ CHANGES = (
     Check(
         kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
         sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
-        f"{change.commit}; the new judged this run",
+        f"{change.commit}; this run used the new ones",
     ),
     Check(
         kind="reworked", against=compared_revision, read=WORDS, unknown="gated tests", compare=reworked_tests,

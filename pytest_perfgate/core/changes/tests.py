@@ -292,7 +292,8 @@ class OwnFiles:
             if names and self._take_file(case, f"has another {first_of(names, 3)} in {case.path}"):
                 taken.add(case.nodeid)
             if case.nodeid in loaded and case.nodeid not in self._modules:
-                versions = ((path, *self._both(path)) for path in (case.path, *loaded[case.nodeid]))
+                files = (case.path, *(path for path in loaded[case.nodeid] if path.endswith(".py")))
+                versions = ((path, *self._both(path)) for path in files)
                 self._modules[case.nodeid] = modules = edited_modules(case.path, tuple(versions))
                 if modules:
                     self._reasons.setdefault(case.nodeid, f"has another {first_of(modules, 3)}")
@@ -349,9 +350,8 @@ class OwnFiles:
 
     def reason(self, nodeid: str) -> str:
         """Return why the base takes files of its own for a test, and which; "" if it takes none."""
-        names = ["test file"] if nodeid in self._files else []
-        names += [CONFTEST] if self._conftests.get(nodeid, False) else []
-        names += self._modules.get(nodeid, ())
+        own = (("test file", nodeid in self._files), (CONFTEST, self._conftests.get(nodeid, False)))
+        names = [name for name, is_own in own if is_own] + [*self._modules.get(nodeid, ())]
         ran = [f"its own {' and '.join(names)}"] if names else []
         if not self._conftests.get(nodeid, True):
             ran.append(f"without {CONFTEST}")
