@@ -209,7 +209,7 @@ class GateJudge:
 
 def _unbaselined(device: str, tools: GateTools) -> str:
     """Return why a device with committed baselines has none for this case."""
-    return f"nothing has been accepted for {device} yet" if tools.committed(device) else ""
+    return f"nothing has been accepted for this case on {device} yet" if tools.committed(device) else ""
 
 
 def _own_names(result: CaseResult) -> set[str]:

@@ -93,6 +93,8 @@ def test_they_are_held_against_limits(project: Place) -> None:
     assert project.perfgate("check", "hyperfine_2.json", "time(case=make bad) <= 1s").code == 4
     assert project.perfgate("compare", "hyperfine.json", "hyperfine_2.json", "slowdown(case=make all) <= 3%").code == 0
     assert project.perfgate("check", "asv.json", "bandwidth >= 1GB/s").code == 4
+    alone = project.perfgate("check", "asv.json", "slowdown <= 5%")
+    assert (alone.code, "perfgate check FILE LIMIT --baseline, or perfgate compare" in alone.out) == (4, True)
 
 
 def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:

@@ -110,7 +110,7 @@ def test_another_device(project: Project) -> None:
     git(project, "checkout", "-qb", "later")
     git(project, "commit", "-qm", "nothing", "--allow-empty")
     away = project.run("-m", "chosen", ci=True)
-    failing(away, "test_kept", "UNBASELINED", f"nothing has been accepted for {DEVICE} yet")
+    failing(away, "test_kept", "UNBASELINED", f"nothing has been accepted for this case on {DEVICE} yet")
 
 
 def test_a_corrupt_baseline(project: Project) -> None:

@@ -198,7 +198,7 @@ class ArmStore:
             lay_over(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
         modules |= {file.stem for file in inside.rglob("*.so") if commands and not modules}  # loaded by their paths
-        if not modules and not self._settings.packages and not only_tests(inside, self._paths):
+        if not (modules or commands or self._settings.packages) and not only_tests(inside, self._paths):
             raise nothing_in(inside, "nothing in its checkout can be imported from the root, src or pythonpath")
         return _facts(python, inside, tree, tuple(sorted(modules)))
 

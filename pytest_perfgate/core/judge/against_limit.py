@@ -315,6 +315,8 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
     source, doc = (metric_kind.source, metric_kind.doc) if metric_kind is not None else ("time", "")
     if metric == "slowdown" or doc.startswith("of two "):
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
+        if metric == "slowdown" and kind not in _HOLDERS:  # the times of another tool can have accepted values
+            fix = "perfgate check FILE LIMIT --baseline, or perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
     if source in (kind, _HOLDERS.get(kind)):
         return Absent(name=metric, why=f"no part of this file has it: {doc}")

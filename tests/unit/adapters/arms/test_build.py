@@ -93,6 +93,15 @@ def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
     assert done.stdout.strip() == str(Path(arm.root) / "k.py")
 
 
+def test_a_program_that_a_command_builds_needs_no_package(repo: Path) -> None:
+    """A test starts the benchmarks of a C++ library, and nothing in the checkout can be imported."""
+    git(repo, "mv", "k.py", "k.cpp")
+    commit(repo, "no Python")
+    assert failure(repo, ArmSettings(mode="worktree")).code.name == "arm-no-project"
+    arm = ArmStore(repo, ArmSettings(mode="worktree", build=("cp k.cpp bench",))).prepare("base", "HEAD")
+    assert (arm.modules, (Path(arm.root) / "bench").exists()) == ((), True)
+
+
 def test_a_build_knows_its_own_folder_by_the_name_that_a_shell_gives_it(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
