@@ -240,8 +240,7 @@ def _outcome(word: str) -> Section | None:
 
 
 def _word(word: str) -> Section | None:
-    term = find_term(word)
-    return _section(f"Term: {term.name}", term.meaning, page=f"{term.page}.md") if term else None
+    return _section(f"Term: {term.name}", term.meaning, page=f"{term.page}.md") if (term := find_term(word)) else None
 
 
 def _metric(word: str, kinds: Mapping[str, MetricKind] | None = None) -> Section | None:
@@ -249,10 +248,11 @@ def _metric(word: str, kinds: Mapping[str, MetricKind] | None = None) -> Section
     if (kind := kinds.get(name)) is None:
         return None
     better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(kind.better.value, "")
+    timed = f"a timed call{' or files (perfgate check, perfgate compare)' if {'rank', 'op'} & {*kind.scopes} else ''}"
     return _section(
         f"Metric: {kind.name}",
         f"{kind.doc[0].upper()}{kind.doc[1:]}. {better}".strip(),
-        f"Dimension: {kind.dimension.value}. It comes from: {kind.source}.",
+        f"Dimension: {kind.dimension.value}. It comes from: {timed if kind.source == 'time' else kind.source}.",
         kind.name in EXAMPLES and f"As a limit: {EXAMPLES.get(kind.name)}",
         kind.scopes and f"Scopes that a limit may name, where they were measured: {', '.join(kind.scopes)}.",
         kind.aliases and f"Other names: {', '.join(kind.aliases)}.",

@@ -98,6 +98,7 @@ def test_a_word_of_two_kinds_has_both(place: Place) -> None:
     out = place.perfgate("explain", "mfu").out
     assert "Term: MFU" in out
     assert "Metric: mfu" in out
+    assert "It comes from: a timed call or files (perfgate check, perfgate compare)." in " ".join(out.split())
 
 
 def test_a_command_that_is_a_view_too_has_both(place: Place) -> None:

@@ -21,7 +21,7 @@ from pytest_perfgate.core.analysis.roofline import (
     rated,
     ridge,
 )
-from pytest_perfgate.core.analysis.work import OF_INSTRUCTIONS, WIDTHS, known_dtype
+from pytest_perfgate.core.analysis.work import WIDTHS, known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -164,10 +164,10 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
 
 def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     """Yield a stated type that the machine code does not compute in, so that the peak would be wrong."""
-    inner = diagnosis.inner.compute if diagnosis.inner else ""
-    types = OF_INSTRUCTIONS.get(inner, ())
-    if time.dtype and types and time.dtype not in types:
-        yield f"Doubt: {time.dtype} is stated, but the main loop computes with {inner} ({' or '.join(types)})"
+    inner = diagnosis.inner
+    if inner and time.dtype and inner.types and time.dtype not in inner.types:
+        types = " or ".join(inner.types)
+        yield f"Doubt: {time.dtype} is stated, but the main loop computes with {inner.compute} ({types})"
 
 
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
@@ -192,7 +192,7 @@ _DEVICES = {
 
 def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     """Return the hint with a type that this code computes in, and a device that runs it."""
-    dtype = OF_INSTRUCTIONS.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
+    dtype = ((diagnosis.inner.types if diagnosis.inner else ()) or ("fp16",))[0]
     device = _DEVICES.get(diagnosis.facts.arch.rstrip("af"), "H100 SXM")
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 

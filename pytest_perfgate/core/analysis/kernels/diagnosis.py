@@ -360,7 +360,7 @@ def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
     if occupied is not None and not occupied.why_none:
         blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
-        yield f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
+        yield f"{blocks} and {occupied.warps} warps/SM by {' and '.join(occupied.limiting)}"
     yield from _loop(diagnosis)
 
 

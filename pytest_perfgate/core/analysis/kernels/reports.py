@@ -14,6 +14,7 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import (
+    SHOWN,
     health_sentence,
     moved_table,
     paired,
@@ -343,8 +344,12 @@ def _kernel(new: Diagnosis, old: Diagnosis | None, compared: bool) -> Iterator[B
     if old is not None:
         yield moved_table(old, new)
         yield from _code(old, new)
-    elif compared:
+        return
+    if compared:
         yield Paragraph(text="New in this version.")
+    rows = [(name, quantity(new.numbers[name], dimension)) for name, dimension in SHOWN if name in new.numbers]
+    if rows:
+        yield Table(columns=Column.header("Metric | Value"), rows=tuple(rows))
 
 
 def _bottleneck_lines(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:

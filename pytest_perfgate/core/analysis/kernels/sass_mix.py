@@ -73,6 +73,16 @@ class Mix:
         return f"{self.computing:,} {self.compute}" if alone else f"{self.computing:,}, mostly {self.compute}"
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """Return the element types that its compute instruction works on."""
+        from pytest_perfgate.core.analysis.work import OF_INSTRUCTIONS
+
+        names = [name for name in self.exact if name.startswith(f"{self.compute}.")]
+        if self.compute == "HMMA" and names and all(name.endswith(".F16") for name in names):
+            return ("fp16_acc16",)  # the sum is in half precision too, with a peak of its own
+        return OF_INSTRUCTIONS.get(self.compute, ())
+
+    @property
     def loads(self) -> int:
         return self.counts.get("LDG", 0) + self.counts.get("LDGSTS", 0) + self.bulk
 

@@ -258,7 +258,8 @@ def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], 
     findings = [finding for finding in content.findings if not _is_class(finding)]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     if not survey.on_host:
-        texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
+        launched = sum(k.count for k in content.kernels if k.kind in ("compute", "communication"))
+        texts.append(("kernels launched", quantity(launched, Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = bottleneck.advice_blocks([replace(recommendation, anchor="") for recommendation in advice.made])
     heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)

@@ -29,6 +29,8 @@ def devlog(now: list, then: list) -> str:
 def test_the_first_version_says_what_it_is() -> None:
     text = devlog([launch()], [])
     assert text.startswith("### Kernels\n\n#### k\n\n- Bottleneck: memory-bound: compute 21.0 %")
+    assert "| Metric | Value |" in text
+    assert "| duration | 400 µs |" in text
     assert "Previous" not in text
     assert "New in this version" not in text
 

@@ -37,6 +37,19 @@ def test_constants_do_not_outweigh_what_computes() -> None:
     assert mix(coded(("HFMA2", CONSTANT), ("HFMA2", PRODUCT))).computed == "1 HFMA2"
 
 
+@pytest.mark.parametrize(
+    ("opcodes", "types"),
+    [
+        (["HMMA.16816.F16"], ("fp16_acc16",)),
+        (["HMMA.16816.F16", "HMMA.16816.F32"], ("fp16", "bf16", "tf32", "fp16_acc16")),
+        (["IMMA.16832.S8.S8"], ("int8", "uint8", "int4")),
+        (["MOV"], ()),
+    ],
+)
+def test_the_types_that_instructions_compute_in(opcodes: list[str], types: tuple[str, ...]) -> None:
+    assert mix(coded(*((opcode, PRODUCT) for opcode in opcodes))).types == types
+
+
 def test_a_bulk_copy_to_global_memory_is_no_load() -> None:
     both = mix(coded(("UBLKCP.S.G", "[UR4],[UR6],UR8"), ("UBLKCP.G.S", "[UR4],[UR6],UR8"), ("UTMALDG.2D", "[UR4]")))
     assert (both.counts["UBLKCP"], both.bulk, both.loads) == (2, 2, 2)

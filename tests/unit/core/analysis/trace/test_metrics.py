@@ -78,7 +78,9 @@ def test_copies_alone_are_no_kernels(kineto, tmp_path):
         assert "memcpy_time" in alone.missing(name).fix
     assert alone.find("memcpy_time")[0].value == 40_000
     events = [*steps, *copies, launch(130, 3), kernel("a", 140, 5, correlation=3)]
-    both = kineto.inspect([written(tmp_path / "u.json", events)], {}).metrics
+    analysis = kineto.inspect([written(tmp_path / "u.json", events)], {})
+    assert "kernels launched: 1\n" in render_text(analysis.views["analysis"]())
+    both = analysis.metrics
     assert both.find("kernel_time")[0].value == 5_000
     assert both.find("kernel_count", (("step", "2"),))[0].value == 0
     assert both.find("kernel_time", (("kernel", "Memcpy HtoD"),))[0].value == 40_000
