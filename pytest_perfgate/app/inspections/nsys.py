@@ -126,14 +126,15 @@ class Nsys:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         """Compare two jobs with the same options, and so the same window rule."""
         choices = self._options(options)
+        sides = [str(path) for path in before], [str(path) for path in after]
         (old, _), (new, exports) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
         incomparable = all(pair.slowdown is None for pair in compared.kernels)
         return Analysis(
             kind=self.name,
-            subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
+            subject=pair_of_names(*sides),
             metrics=comparison_metrics(compared, new) | overlap.work_metrics(new.ranks, self._stated(options, exports)),
-            views={"difference": lambda: difference(compared, old, new)},
+            views={"difference": lambda: difference(compared, old, new, pair_of_names(*sides, " and "))},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
             window="; ".join(

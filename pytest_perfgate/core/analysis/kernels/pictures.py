@@ -151,7 +151,7 @@ def _point(d: Diagnosis, at: Placed, then: Placed | None) -> Point:
         label=d.name,
         intensity=at.intensity,
         rate=at.rate,
-        text=f"{text}{at.dtype} {at.share * 100:.0f} % of its roof",
+        text=f"{text}{at.dtype} {at.share * 100:.0f} % of its {at.bound} roof",
         bound=at.bound,
         before=(then.intensity, then.rate) if then else None,
     )

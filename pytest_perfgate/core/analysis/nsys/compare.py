@@ -182,7 +182,7 @@ _SHOWN = 20
 _ABSENT = "-"
 
 
-def difference(comparison: JobComparison, before: Job, after: Job) -> Document:
+def difference(comparison: JobComparison, before: Job, after: Job, subject: str) -> Document:
     """Return sentences on the whole, then ranks, stages with their overlap, and kernels."""
     tables = (
         _table("Ranks", comparison.ranks, "rank", comparison.step.name),
@@ -192,7 +192,7 @@ def difference(comparison: JobComparison, before: Job, after: Job) -> Document:
     )
     blocks: list[Block] = [Paragraph(text=sentences(comparison)), Bullets(items=window_texts(before, after))]
     blocks += [table for table in tables if table.rows]
-    return Document(title="Before and after", blocks=tuple(blocks))
+    return Document(title=f"Comparison of {subject}", blocks=tuple(blocks))
 
 
 def window_texts(before: Job, after: Job) -> tuple[str, ...]:

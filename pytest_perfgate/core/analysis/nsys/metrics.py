@@ -393,7 +393,7 @@ def _used(job: Job) -> str:
     balanced = [balance for balance in balances(job.ranks) if isfinite(balance.excess)]
     parts = (
         f"{'The busiest rank' if b.over == 'rank' else f'Over {b.over}, the busiest part'} "
-        f"computed {quantity(b.excess, _PART)} more than the mean."
+        f"computed {quantity(b.excess, _PART, 2)} more than the mean."
         for b in balanced if b.over != "rank" or len(balanced) == 1
     )  # fmt: skip
     device, place = ("device was", "window") if len(job.ranks) == 1 else ("devices were", "windows")

@@ -253,14 +253,15 @@ def _operator_points(
         then = past.get((row.name, row.arguments))
         was = place(then.work, then.total / then.count, old) if then and then.work else None
         before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
-        reached = "more than the hardware can do" if at.impossible else _reached(at.fraction)
+        reached = "more than the hardware can do" if at.impossible else _reached(at.fraction, at.bound)
         text = f"{quantity(row.total, Dimension.TIME, 3)}{reached and f', {reached}'}"
         label = f"{row.name} {row.call.shapes()}"
         yield Point(label=label, intensity=at.intensity, rate=at.flops_rate, text=text, bound=at.bound, before=before)
 
 
-def _reached(fraction: float | None) -> str:
-    return f"{fraction * 100:.0f} % of its roof" if fraction is not None else ""
+def _reached(fraction: float | None, bound: str) -> str:
+    roof = f"{bound} roof" if bound in {"compute", "memory"} else "roof"
+    return f"{fraction * 100:.0f} % of its {roof}" if fraction is not None else ""
 
 
 def kernels_picture(survey: Survey) -> Picture:
