@@ -363,9 +363,7 @@ An existing line is not changed. Imported times were measured in another way: ac
 
 def import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON of another benchmark tool")
-    parser.add_argument(
-        "--device", default="", metavar="KEY", help="the device they were measured on (default: this host)"
-    )
+    parser.add_argument("--device", default="", metavar="KEY", help="the device of the times (default: this host)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
@@ -396,5 +394,7 @@ def run_import(options: argparse.Namespace) -> int:
         return 0
     for one in lines:
         counts = ", ".join(f"{len(one[name])} {name}" for name in ("imported", "kept", "without a time"))
-        output.write("\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])]))
+        names = [f"would write {key}" for key in one["imported"] if options.dry_run]
+        names += [f"wrote {path}" for path in one["wrote"]] + [f"no time: {name}" for name in one["without a time"]]
+        output.write("\n".join([f"{one['file']}: {counts}, for {device}", *names]))
     return 0

@@ -121,16 +121,18 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
 
 def read_benchmarks(path: Path) -> BenchFile:
     """Return the results of another benchmark tool, recognised by content."""
+    from pytest_perfgate.app.inspect import unknown
     from pytest_perfgate.core.analysis.foreign_files import foreign
     from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS, benchmarks_of
 
-    head = CommandLineTools.peek(path)
-    for tool in map(benchmarks_of, BENCHMARK_TOOLS):
+    head, tools = CommandLineTools.peek(path), [benchmarks_of(tool) for tool in BENCHMARK_TOOLS]
+    for tool in tools:
         if tool.recognises(path, head):
             return tool.read(path)
-    kind, fix = foreign(head)
-    what = f"the file {kind}" if kind else "this is no benchmark's JSON"
-    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or f"kinds: {', '.join(BENCHMARK_TOOLS)}")
+    if foreign(head)[0] or not head.strip():
+        raise unknown(path, head, tools)
+    fix = f"kinds: {', '.join(BENCHMARK_TOOLS)}"
+    raise PerfgateError("artifact-unknown", "this is no benchmark's JSON", place=str(path), fix=fix)
 
 
 def host_device_key() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from dataclasses import replace
@@ -103,7 +104,7 @@ def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:
     (project.root / "later.json").write_text(json.dumps(body))
     assert project.perfgate("compare", "later.json", "asv.json", "slowdown <= 3%").code == 0
     done = project.perfgate("compare", "asv.json", "later.json", "slowdown <= 3%")
-    assert (done.code, "1 benchmark gone: bench.time_plain" in done.out) == (4, True)
+    assert (done.code, "1 benchmark gone or without a time now: bench.time_plain" in done.out) == (4, True)
 
 
 def test_baselines_begin_with_them(project: Place) -> None:
@@ -113,7 +114,22 @@ def test_baselines_begin_with_them(project: Place) -> None:
     assert project.times() == {"test_a[1]": 1e6, "BM_x/8": 13e3}
     lines = project.baselines.read_all("NVIDIA-H200")
     assert lines["tests/test_k.py::test_a[1]"].why == "imported from pytest-benchmark, median"
+    assert "\nno time: tests/test_k.py::test_b\n" in done.out
     assert "0 imported, 1 kept" in project.perfgate("import", "bench.json", "--device", "NVIDIA-H200").out
+
+
+def test_a_dry_run_of_an_import_names_the_lines(project: Place) -> None:
+    done = project.perfgate("import", "bench.json", "--device", "NVIDIA-H200", "--dry-run")
+    assert "for NVIDIA-H200\nwould write tests/test_k.py::test_a[1]\n" in done.out
+    assert project.times() == {}
+
+
+def test_an_import_says_what_it_cannot_read_as_inspect_does(project: Place) -> None:
+    (project.root / "empty.json").write_text("")
+    (project.root / "packed.json.gz").write_bytes(gzip.compress((project.root / "bench.json").read_bytes()))
+    for name, words in (("empty.json", "the file is empty"), ("packed.json.gz", "gunzip FILE")):
+        refused = project.perfgate("import", name)
+        assert (refused.code, words in refused.err) == (13, True)
 
 
 def test_times_of_a_card_are_not_imported_as_the_hosts(project: Place) -> None:

@@ -24,6 +24,8 @@ _HOST_MARKS = (
     (b"# callgrind format", "callgrind"),
     (b"\n\4\b\1\x10\2", "pprof"),
     (b"FLR\0", "Java Flight Recorder"),
+    (b"gmon\1", "gprof"),
+    (b"\0" * 8 + b"\3" + b"\0" * 15, "gperftools"),
 )
 
 _PACKED: tuple[tuple[bytes, str, str], ...] = (
@@ -44,17 +46,13 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
-    (b"PAR1", "a Parquet file", FROM_REPORT),
-    (b"ARROW1", "an Arrow file", FROM_REPORT),
+    *((mark, what, FROM_REPORT) for mark, what in ((b"PAR1", "a Parquet file"), (b"ARROW1", "an Arrow file"))),
     (b"\xff\xff\xff\xff", "an Arrow stream", FROM_REPORT),
     (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not turned into a report", _IMPORT),
-    (b"\xff\xfe", "text in UTF-16", _UTF_8),
-    (b"\xfe\xff", "text in UTF-16", _UTF_8),
-    (b"{\0", "text in UTF-16", _UTF_8),
+    *((mark, "text in UTF-16", _UTF_8) for mark in (b"\xff\xfe", b"\xfe\xff", b"{\0")),
 )
 
 _FROM_STORE = "object storage sends XML when a file is missing or access is denied; open it and read the message"
-
 GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
@@ -117,16 +115,11 @@ def unpacked_head(head: bytes) -> bytes:
 
 _KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it has registers, spills and shared memory"
 _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
-
 _PRINTED = "text that cuobjdump or nvdisasm printed"
 _UNTIMED = "a table of rocprof that has no times of kernels"
-
 _NSYS = "a table of nsys stats"
-
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
-
 _BENCHMARKS = "a result of another benchmark tool ({}), which is not read"
-
 _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
 _PROFILERS = (
@@ -134,17 +127,23 @@ _PROFILERS = (
     ("perf", r"\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:|performance counter stats for|^# samples: \S+ +of event"),
     ("perf", r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+,)?(?:[\d.]+|<not \w+>)([,;])[a-z/% ]*\1[a-z][^,;\n]*\1\d+\1"),
     ("perf", r'\A(?:# started on [^\n]*\s+)?\{\s*"(?:[^}]*")?counter-value"|\A\{\s*"linux-perf-json-version"'),
-    ("perf or ftrace", r"\A *percent \|\s+source code|^# tracer: "),
+    ("perf or ftrace", r"\A *percent \|\s+source code|^# tracer: |\A# =+\n# captured on |\A# event '"),
+    ("perf", r"^ +[\d.]+ \( *[\d.]+ ms\): \S+/\d+ \w+\("),
+    ("gprof", r"\Aflat profile:\s+each sample counts as |^granularity: each sample hit covers "),
     ("scalene", r'\A\{\s*"alloc_samples"'),
     ("pyinstrument", r'\A\{\s*"(?:session":\s*\{\s*")?start_time":[^{[]*"sample_count"|^ /_//_/// /_'),
     ("memray", r'\A(?:\x04"m\x18(?s:.){5,20}memray\0|allocator,num_allocations,size,|\{\s*"total_num_allocations")'),
+    ("memray", r'\A(?:\W*total allocations:\s|\{"version": 0, "costs": \[)'),
     ("cProfile", r"\A\s*\d+ function calls (?:\(\d+ primitive calls\) )?in [\d.]+ seconds"),
     ("python -X importtime", r"^import time: self \[us\]"),
     ("Node.js or Chrome", r'\A\{\s*"(?:nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"|head":\s*\{\s*")callframe"'),
+    ("Node.js", r"\Astatistical profiling result from "),
+    ("gperftools", r"\Atotal: \d+ samples\n|\A--- symbol\nbinary=|\Aevents: hits\s+fl="),
     ("pprof", r"\Ah[\x80-\xff]{8}[\0-\x7f]\n\x04\x08\x01\x10\x02|^showing nodes accounting |^ +flat +flat% +sum%"),
     ("VTune", r'\A"?(?:source )?function(?:[ /a-z]* stack)?"?[,;\t](?:"?module"?[,;\t])?"?(?:cpu time|clockticks)'),
     ("Go's execution tracer", r"\Ago 1\.\d+ trace\0"),
     ("valgrind", r'\A(?:version: 1\ncreator: callgrind|desc: [^\n]*\n(?:desc: [^\n]*\n)*cmd: |\{"dhatfileversion")'),
+    ("valgrind", r"^==\d+== using valgrind|\A-{40,}\n(?:profile data file '|i1 cache: |command: [^\n]*\nmassif)"),
     ("strace", r"\A(?: *\d+\.\d+ |\d\d:\d\d:\d\d\S* )?execve\(|^% time +seconds +usecs/call"),
 )
 
@@ -172,6 +171,7 @@ _BENCHMARK_TOOLS = (
     ("pytest-codspeed", r'\A\{\s*"creator":\s*\{\s*"name":\s*"pytest-codspeed"'),
     ("pyperf", r"\A(?:warning: the benchmark result may be|run 1: )|^mean \+- std dev: "),
     ("richbench", r"\A\s*benchmarks, repeat=\d+, number="),
+    ("time", r"\Acommand being timed: |\Areal\s+\d+m[\d.]+s\s+user|\A[^\n]*elapsed [\d?]+%cpu "),
     ("timeit", r"^\d+ loops?(?:, best of \d+: | -> )"),
     ("Vitest", r'\A\{\s*"files":\s*\[\s*\{\s*"filepath":[^\[]*"groups"|benchmarking is an experimental feature'),
     ("mitata", r'\A\{\s*"layout":\s*\[|\Aclk: ~[\d.]+ ghz'),

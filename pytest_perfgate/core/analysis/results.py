@@ -302,11 +302,10 @@ def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, fl
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:
     """Return the slowdown of each benchmark that both sides have."""
-    matched = _pairs(before, after)
     return MetricSet(
         metrics=tuple(
             Metric(name="slowdown", value=new / old - 1, dimension=_PART, labels=labels(case=r.name))
-            for r, old, new in matched
+            for r, old, new in _pairs(before, after)
         )
     )
 
@@ -323,14 +322,19 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
 
 
 def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
-    """Return what only one side has: new benchmarks are a finding, dropped and unlike ones a problem."""
+    """Return what only one side timed: new benchmarks are a finding, dropped and unlike ones a problem."""
     old, new = _keyed(before), _keyed(after)
+    why = {one.name: f" ({one.skipped})" for one in after if one.skipped}
     fresh, gone = (_names(one.keys() - other.keys()) for one, other in ((new, old), (old, new)))
     unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
-    findings = (Finding(title=plural(len(fresh), "new benchmark"), detail=_some(fresh)),) if fresh else ()
+    never = {one.name for one in before if not one.time} & {one.name for one in after if not one.time}
+    untimed = [name + why.get(name, "") for name in sorted(never - {*fresh, *gone})]
+    alone = ((fresh, "new benchmark", ""), (untimed, "benchmark", " without a time in both"))
+    findings = tuple(Finding(title=plural(len(x), noun) + end, detail=_some(x)) for x, noun, end in alone if x)
     problems = []
     if gone:
-        what = f"{plural(len(gone), 'benchmark')} gone: {_some(gone)}"
+        named = _some([name + why.get(name, "") for name in gone])
+        what = f"{plural(len(gone), 'benchmark')} gone or without a time now: {named}"
         problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
     if unlike:
         sides = f"{old[unlike[0]].statistic}, then {new[unlike[0]].statistic}"

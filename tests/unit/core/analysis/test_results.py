@@ -162,7 +162,17 @@ def test_results_against_each_other() -> None:
     assert "gone" in problems[0].what
     many = [BenchResult(name=str(n), time=1.0) for n in range(9)]
     assert benchmarks.differing(many, ())[1][0].what.endswith("...")
-    assert benchmarks.differing(OLD, OLD) == ((), ())
+    assert benchmarks.differing(OLD[:2], OLD[:2]) == ((), ())
+
+
+def test_a_benchmark_that_has_no_time_is_named_with_its_reason() -> None:
+    timed, failed = BenchResult(name="a", time=1.0), BenchResult(name="a", time=None, skipped="no device")
+    (problem,) = benchmarks.differing([timed], [failed])[1]
+    assert problem.what == "1 benchmark gone or without a time now: a (no device)"
+    (finding,), problems = benchmarks.differing([failed], [failed])
+    assert (finding.title, finding.detail, problems) == ("1 benchmark without a time in both", "a (no device)", ())
+    assert benchmarks.differing([failed], [timed])[0][0].title == "1 new benchmark"
+    assert "without a time in both: a (no device)" in benchmarks.benchmark_comparison_table([failed], [failed]).note
 
 
 def test_runs_against_each_other() -> None:
@@ -227,7 +237,7 @@ def test_a_median_is_held_against_a_median() -> None:
 def test_benchmarks_of_one_name_meet_in_their_order() -> None:
     old, new = ([BenchResult(name="a", time=time) for time in side] for side in ((1.0, 10.0), (2.0, 10.0)))
     assert [m.value for m in benchmarks.comparison_metrics(old, new).metrics] == [1.0, 0.0]
-    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmark gone: a"
+    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmark gone or without a time now: a"
 
 
 def test_a_run_on_several_devices_is_compared_device_by_device() -> None:
