@@ -234,7 +234,7 @@ def _passes(name: str, sizes: list[int]) -> ElementPasses:
 def _width(sorts: tuple[str, ...], at: int) -> float:
     """Return the bytes of an element of one list; two types are those of target and source."""
     if not sorts:
-        raise ValueError("a list's element type is not recorded, and the kernel's name does not say it")
+        raise ValueError("a list records no element type, and no kernel's name states it")
     sort = sorts[min(at, len(sorts) - 1)]
     return float(sort.partition(" ")[0]) if sort.endswith(" bytes") else width(sort)
 

@@ -232,7 +232,8 @@ def test_joined_tensors_are_read_and_written_once():
 def test_a_list_whose_element_type_nobody_says_has_no_work():
     amount, why = work_of(call("aten::cat", [(4, 1), (4, 2)], "1", kernel="Memcpy DtoD"))
     assert amount is None
-    assert "element type is not recorded" in why
+    assert "records no element type" in why
+    assert len(why) <= 100  # longer cells lose their middle
 
 
 @pytest.mark.parametrize(
