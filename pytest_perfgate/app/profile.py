@@ -161,8 +161,8 @@ def _check_entered(child: ProfilingResult, key: CaseKey, assigned: Assignment) -
         raise PerfgateError("profile-child", f"the test was skipped: {child.text}", place=str(Path(assigned.out) / LOG))
     if child.outcome and not child.entered and assigned.mode != STATIC:
         named = f" named '{key.name}'" if key.name else ""
-        there = f"; its calls are {', '.join(repr(name) for name in child.calls)}" if child.calls else ""
-        what = f"the test made no call{named} and entered no region{named}{there}"
+        calls = ", ".join(repr(name) if name else "one without a name" for name in child.calls)
+        what = f"the test made no call{named} and entered no region{named}{calls and f'; its calls are {calls}'}"
         raise PerfgateError("profile-child", what, fix="perfgate(fn), or with perfgate.region()", place=key.nodeid)
 
 

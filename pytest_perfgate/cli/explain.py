@@ -12,7 +12,7 @@ from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
 from pytest_perfgate.model.metric import Bullets, Document, MetricKind, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.project import KEYS, POLICY_KEYS
+from pytest_perfgate.model.project import KEYS, POLICY_KEYS, TEST_KEYS
 
 
 class Term(NamedTuple):
@@ -224,11 +224,13 @@ def _outcome(word: str) -> Section | None:
     outcome = {_shown(one): one for one in Outcome}.get(word.upper().replace("_", " "))
     if outcome is None:
         text = UNJUDGED.get(word.casefold(), "")
-        meaning = f"{text[:1].upper()}{text[1:]}."
-        return _section("In place of an outcome", meaning, page="outcomes.md") if text else None
+        return (
+            _section("In place of an outcome", f"{text[:1].upper()}{text[1:]}.", page="outcomes.md") if text else None
+        )
     rule = RULE[outcome]
     local, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
-    choices = ", ".join(f"{rule.key}={choice.value}" for choice in CHOICES[rule.key]) if rule.key else ""
+    key = rule.key if rule.key != outcome.value else ""  # the setting of the same name lists its values
+    choices = ", ".join(f"{key}={choice.value}" for choice in CHOICES[key]) if key else ""
     return _section(
         "Outcome",
         f"{rule.meaning[0].upper()}{rule.meaning[1:]}.",
@@ -261,13 +263,13 @@ def _metric(word: str, kinds: Mapping[str, MetricKind] | None = None) -> Section
 
 
 def _setting(word: str) -> Section | None:
-    name = word.casefold().removeprefix("policy.")
-    if (key := next((key for key in (*KEYS, *POLICY_KEYS) if key.name == name), None)) is None:
+    name = word.casefold().removeprefix("tool.perfgate.").removeprefix("policy.")
+    if (key := next((key for key in (*KEYS, *POLICY_KEYS, *TEST_KEYS) if key.name == name), None)) is None:
         return None
-    of_policy = key in POLICY_KEYS
+    of_policy, table = key in POLICY_KEYS, "[tool.perfgate]" if key in KEYS else "[[tool.perfgate.tests]]"
     default = f"{getattr(LOCAL, name).value}, in CI {getattr(CI, name).value}" if of_policy else key.default or "none"
     return _section(
-        f"Setting of [tool.perfgate{'.policy' if of_policy else ''}]",
+        f"Setting of {'[tool.perfgate.policy]' if of_policy else table}",
         f"{key.doc[0].upper()}{key.doc[1:]}.",
         key.choices and f"Values: {', '.join(key.choices)}.",
         f"Default: {default}.",
@@ -276,9 +278,9 @@ def _setting(word: str) -> Section | None:
 
 
 def _programs(word: str) -> Iterator[Section]:
-    name_of_option = f"--{word.casefold().removeprefix('--').partition('=')[0]}"
+    names = {word.casefold().removeprefix("perfgate "), f"--{word.casefold().removeprefix('--').partition('=')[0]}"}
     for kind, name, text, _ in _entries():
-        if kind in _CALLS and name in {word.casefold(), name_of_option}:
+        if kind in _CALLS and name in names:
             yield _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import from_one, plain, say, show, write, write_bytes, write_file, write_json
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.accepted import Added
@@ -62,7 +62,7 @@ def run_history(options: Namespace) -> int:
         return _exported(project, options)
     if options.svg:
         _insist_on_svg(options.svg)
-    matches = _selected(project.history.keys(options.device), options.case)
+    matches = _selected(project, options)
     single = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     cases = [
         (
@@ -161,7 +161,7 @@ def _exported(project: Project, options: Namespace) -> int:
     if form not in forms or not name:
         fix = f"one of: {', '.join(f'{choice}:FILE' for choice in forms)}"
         raise PerfgateError("command-usage", f"--to {options.to} names no format and file", fix=fix)
-    wanted = set(_selected(project.history.keys(options.device), options.case))
+    wanted = set(_selected(project, options))
     lines = (
         line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
     )
@@ -193,13 +193,22 @@ def _drawn(cases: Any) -> str:
     return alone(timeline(str(key), entries, changes, baseline, titled=True).svg)
 
 
-def _selected(keys: Any, name: str) -> list[Any]:
-    from pytest_perfgate.core.limits.merge import named
-    from pytest_perfgate.model.errors import proposal
-
-    if not keys:
+def nothing_of(device: str, project: Project) -> PerfgateError:
+    """Return the error of a device without a run, which names the devices that have one."""
+    devices = dict.fromkeys(name for name, _ in project.history.keys(""))
+    if not devices:
         fix = "full runs are remembered: pytest --perfgate=full"
-        raise PerfgateError("history-empty", "no run has been recorded here", fix=fix)
+        return PerfgateError("history-empty", "no run has been recorded here", fix=fix)
+    fix = proposal(device, devices, all_of="the history has")
+    return PerfgateError("history-empty", f"the history has no run on {device!r}", fix=fix)
+
+
+def _selected(project: Project, options: Namespace) -> list[Any]:
+    from pytest_perfgate.core.limits.merge import named
+
+    keys, name = project.history.keys(options.device), options.case
+    if not keys:
+        raise nothing_of(options.device, project)
     exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
     matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
     if not matches:
@@ -251,6 +260,9 @@ def run_devlog(options: Namespace) -> int:
     from pytest_perfgate.core.analysis.results import previous_at, previous_of
     from pytest_perfgate.core.render.logs import kept_paragraphs, render_entry, written
 
+    if options.before and not options.capture:
+        fix = "add --capture FILE: the report or machine code of this version"
+        raise PerfgateError("command-usage", "--before is compared with --capture, which is missing", fix=fix)
     project = Project(options)
     report = project.records.read(options.source)
     cases = selected(report, Request(names=tuple(options.names)))

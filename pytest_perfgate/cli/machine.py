@@ -21,7 +21,7 @@ from pytest_perfgate.app.devices import (
     shown,
 )
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import above_zero, from_one, from_zero, room, say, show, write_file
+from pytest_perfgate.cli.output import above_zero, from_one, from_zero, percent, room, say, show, write_file, write_json
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices
@@ -82,6 +82,9 @@ def clocks_arguments(parser: ArgumentParser) -> None:
 
 
 def run_clocks(options: Namespace) -> int:
+    if options.mhz and options.action != "lock":
+        fix = f"perfgate clocks lock --mhz {options.mhz:g}"
+        raise PerfgateError("command-usage", f"--mhz is a clock to lock at, and {options.action} locks none", fix=fix)
     project, locks = Project(options), devices.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
@@ -130,13 +133,15 @@ def devices_arguments(parser: ArgumentParser) -> None:
 
 
 def run_devices(options: Namespace) -> int:
+    word = " ".join(options.name)
+    if options.here and word:
+        raise PerfgateError("command-usage", f"--here and {word!r} name different devices", fix="leave one of them out")
     if options.here:
         from pytest_perfgate.app.doctor import machine_document
 
         show(machine_document(wiring.this_machine(Project(options).config)), options)
         return 0
     catalogue = devices.catalogue(Project(options).config)
-    word = " ".join(options.name)
     if not word:
         show(catalogue_document(tuple(catalogue), 0 if options.json else room()), options)
         return 0
@@ -158,15 +163,14 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
         "--minutes", type=from_zero, default=10.0, metavar="N", help="minutes to measure; 0: none (default 10)"
     )
     parser.add_argument(
-        "--limit", type=above_zero, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"
+        "--limit", type=percent, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"
     )
     parser.add_argument("--suites", type=from_one, default=300, metavar="N", help="suites to draw (default 300)")
     parser.add_argument("--fresh", action="store_true", help="forget the rounds of earlier calibrations")
     parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")
     add_root(parser)
-    words = "arguments for pytest, in one text: '-k gemm'"
-    parser.add_argument("--pytest", type=_words, default="", metavar="ARGS", help=words)
+    parser.add_argument("--pytest", type=_words, default="", metavar="ARGS", help="arguments for pytest: '-k gemm'")
 
 
 def _words(text: str) -> list[str]:
@@ -185,8 +189,6 @@ def run_calibrate(options: Namespace) -> int:
         write_file(options.svg, alone(curve(result).svg))
         say(f"wrote {options.svg}", options)
     if options.json:
-        from pytest_perfgate.cli.output import write_json
-
         write_json(_calibration_facts(result))
     else:
         show(calibration_document(result), options)
@@ -213,7 +215,7 @@ def _measured(options: Namespace) -> Any:
         raise PerfgateError(
             "calibration-wrong",
             f"{plural(most, 'round')} so far, and {LEAST} are the least to judge by",
-            fix="run it again: the rounds that are here are kept",
+            fix="perfgate calibrate --minutes 10: it adds to the rounds that are here",
         )
     forked = {str(key): pairs for key, pairs in pairs_of(rounds, FORKED).items() if str(key) in measured}
     return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds), forked=forked)
@@ -254,8 +256,7 @@ def _shares(rounds: Any) -> dict[str, float]:
 
 def _pytest(options: Namespace, path: str) -> None:
     arguments = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=off"]
-    seconds = str(options.minutes * 60)
-    ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
+    ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": str(options.minutes * 60)}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     try:
         result = subprocess.run(

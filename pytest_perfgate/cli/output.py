@@ -370,6 +370,10 @@ def above_zero(text: str) -> float:
     return number
 
 
+def percent(text: str) -> float:
+    return above_zero(text.removesuffix("%"))
+
+
 def from_zero(text: str) -> float:
     number = _finite(text)
     if not number >= 0:

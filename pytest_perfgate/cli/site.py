@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.history import add_records
+from pytest_perfgate.cli.history import add_records, nothing_of
 from pytest_perfgate.cli.output import from_one, plain, say, show, write, write_file, write_json
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.render.words import plural
@@ -51,10 +51,12 @@ def run_regressions(options: Namespace) -> int:
     from pytest_perfgate.core.render.html import render_markdown
 
     since, before = day(options.since, today()), day(f"{options.stale}d", today())
+    if since > today().isoformat():
+        raise PerfgateError("command-usage", f"--since {since} is in the future", fix="2026-06-01, or 7d")
     project, device = Project(options), options.device or "*"
     lines, figures = trends(project, device)
     if not lines:
-        raise PerfgateError("history-empty", f"the history has nothing of {options.device or 'any device'}")
+        raise nothing_of(options.device, project)
     every = findings(lines, figures, since=since, before=before, over=OVER if options.over is None else options.over)
     document = findings_document(every, since=since, stale_days=options.stale)
     if options.markdown == "-":
@@ -92,6 +94,9 @@ def site_arguments(parser: ArgumentParser) -> None:
 
 def run_site(options: Namespace) -> int:
     """Write the site without garbage collection, which would take a fifth of the time and find nothing."""
+    if options.commits and "{}" not in options.commits:
+        fix = f"--commits '{options.commits.rstrip('/')}/{{}}': the hash of the commit replaces {{}}"
+        raise PerfgateError("command-usage", "--commits has no {}, so each link would open the same page", fix=fix)
     project = Project(options)
     code = add_records(project, options) if options.records else 0
     collecting = gc.isenabled()
@@ -111,7 +116,7 @@ def _write_site(project: Project, options: Namespace) -> None:
     folder = Path(options.folder)
     lines, figures = trends(project, last=options.last, detailed=_DETAILED)
     if not lines:
-        raise PerfgateError("history-empty", "the history has nothing to show")
+        raise nothing_of("", project)
     tested = [line for line in (*lines, *figures) if not line.of.exact]
     _recall(folder, tested)
     every = findings(lines, figures, before=day(f"{options.stale}d", today()))

@@ -35,6 +35,12 @@ _PLAIN = frozenset({int, float, complex, bool, type(None), Decimal, Fraction})
 
 KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
+INSTRUMENTS = {
+    "timer": ("auto", "events", "cupti", "blocking", "graph", "host"),
+    "runtime": ("auto", "torch", "cupy", "cuda_core", "opencl", "host"),
+}
+"""The timers and runtimes that are built in."""
+
 
 class Collector:
     """Makes cases under one configuration."""
@@ -44,11 +50,11 @@ class Collector:
         config: Config,
         options: Any,
         kinds: Mapping[str, MetricKind],
-        brought: Callable[[], Iterable[str]] = tuple,
+        brought: Callable[[str], Iterable[str]] = lambda _family: (),
     ) -> None:
         self._config, self._options, self._kinds = config, options, kinds
         self._brought = brought
-        """Returns the captures that plugins add; called only for a name that is not built in."""
+        """Returns the timers, runtimes or profilers that hooks bring; called only for a name that is not built in."""
         self._plan = planned(config)
         self._own: dict[Path, frozenset[str]] = {}
         """The figures that each test file takes, read for a limit with a name that nothing else produces."""
@@ -57,6 +63,12 @@ class Collector:
         self._require_profiler(options.perfgate_capture, "option-wrong", "--perfgate-capture")
         _insist_figures(options.perfgate_metric)
         self._require_profiler(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
+        for name in ("timer", "runtime"):
+            self._require_instrument(name, getattr(config, name), f"{config.source}: tool.perfgate.{name}")
+        for pattern in config.tests:
+            self._patterned_limits(pattern)
+            self._require_profiler(pattern.capture, "config-value", pattern.place)
+            self._require_instrument("timer", pattern.timer, pattern.place)
 
     def case(self, item: pytest.Item) -> Case:
         path, line, _ = item.location
@@ -87,9 +99,12 @@ class Collector:
 
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
         """Return the limits of a test merged with those of its marks; the default limit if there are none."""
-        named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
-        configured = (self._limits(p.limits, "configuration", place, _capture_names(p.on, place)) for p, place in named)
+        configured = map(self._patterned_limits, self._patterns(nodeid))
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
+
+    def _patterned_limits(self, pattern: ConfigPattern) -> tuple[Limit, ...]:
+        on = _capture_names(pattern.on, pattern.place)
+        return self._limits(pattern.limits, "configuration", pattern.place, on)
 
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
         return [p for p in self._config.tests if matches(nodeid, p.pattern)]
@@ -97,11 +112,18 @@ class Collector:
     def _require_profiler(self, names: Sequence[str], code: str, place: str) -> None:
         """Refuse a capture that no profiler takes."""
         strange = [name for name in names if name not in CAPTURES]
-        captures = (*CAPTURES, *self._brought()) if strange else CAPTURES
+        captures = (*CAPTURES, *self._brought("profilers")) if strange else CAPTURES
         for name in strange:
             if name not in captures:
                 fix = proposal(name, captures, all_of="the captures")
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
+
+    def _require_instrument(self, family: str, name: str, place: str) -> None:
+        """Refuse a timer or a runtime that nothing brings, where it is named."""
+        if name in {"", *INSTRUMENTS[family]} or name in (brought := tuple(self._brought(f"{family}s"))):
+            return
+        fix = proposal(name, (*INSTRUMENTS[family], *brought), all_of="known")
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=fix, place=place)
 
     def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
         """Return the limits of a mark, which may name figures that the test's file takes."""
@@ -124,7 +146,10 @@ class Collector:
             if name not in KEYWORDS:
                 fix = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", fix=fix, place=place)
-        return _with(plan, {name: value for name, value in keywords.items() if name != "on"}, place)
+        plan = _with(plan, {name: value for name, value in keywords.items() if name != "on"}, place)
+        for name in INSTRUMENTS.keys() & keywords.keys():
+            self._require_instrument(name, getattr(plan, name), place)
+        return plan
 
 
 def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:

@@ -335,7 +335,9 @@ class Standpoint:
         self._way = self.path(self._root)
 
     def path(self, path: Path) -> str:
-        """Return the relative path of a file or a folder from here; the absolute one on another drive."""
+        """Return the relative path of a file or a folder from here; the absolute one outside of both folders."""
+        if not (path.is_relative_to(self._root) or path.is_relative_to(self._here)):
+            return str(path)
         try:
             return Path(os.path.relpath(path, self._here)).as_posix()
         except ValueError:

@@ -242,11 +242,11 @@ class Settings:
             from pytest_perfgate.wiring.devices import catalogue
 
             catalogue(self.project)
-        return Collector(self.project, self.options, self.kinds, self._captures)
+        return Collector(self.project, self.options, self.kinds, self._brought)
 
-    def _captures(self) -> list[str]:
-        """Return the names of the profilers that plugins add."""
-        return [one.name for answer in self.pytest.hook.pytest_perfgate_profilers() for one in answer]
+    def _brought(self, family: str) -> list[str]:
+        """Return the names of the timers, runtimes or profilers that hooks bring."""
+        return [one.name for answer in getattr(self.pytest.hook, f"pytest_perfgate_{family}")() for one in answer]
 
 
 def outside(item: pytest.Item) -> PerfgateError | None:

@@ -58,6 +58,13 @@ def test_an_outcome_says_what_the_policy_does(place: Place) -> None:
     assert place.perfgate("explain", "not", "measured").out.splitlines()[2:] == out.splitlines()[2:]
 
 
+@pytest.mark.parametrize(("word", "count"), [("UNDECIDED", 0), ("SUSPECT", 0), ("not measured", 1)])
+def test_the_values_of_a_policy_are_listed_once(place: Place, word: str, count: int) -> None:
+    done = place.perfgate("explain", word)
+    assert done.out.count("Another policy: ") == count
+    assert done.out.count("Values: ") == 1 - count
+
+
 @pytest.mark.parametrize("word", ["own_gate", "policy.own_gate"])
 def test_a_policy_is_explained_as_a_block_names_it(place: Place, word: str) -> None:
     out = place.perfgate("explain", word).out
@@ -174,6 +181,10 @@ SPOKEN = {
     "locked clocks": "clocks",
     "sittings": "scatter",
     "blind": "Term: can detect",
+    "tool.perfgate.timer": "Setting of [tool.perfgate]",
+    "[tool.perfgate.policy.missing]": "Setting of [tool.perfgate.policy]",
+    "on": "Setting of [[tool.perfgate.tests]]",
+    "perfgate accept": "More: perfgate accept --help",
 }
 
 

@@ -37,6 +37,23 @@ def test_an_unknown_device_is_an_error(capsys) -> None:
     assert "device-unknown" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["devices", "--here", "H100"], "leave one of them out"),
+        (["clocks", "--mhz", "1500"], "perfgate clocks lock --mhz 1500"),
+        (["clocks", "reset", "--mhz", "1500"], "perfgate clocks lock --mhz 1500"),
+        (["devlog", "--before", "old.cubin"], "--capture FILE"),
+        (["site", "public", "--commits", "https://host/c/"], "--commits 'https://host/c/{}'"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(words: list[str], fix: str, capsys) -> None:
+    assert dispatch(words) == 2
+    error = capsys.readouterr().err
+    assert "command-usage" in error
+    assert fix in error
+
+
 def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.wiring import devices as wiring_clocks

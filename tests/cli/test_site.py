@@ -66,6 +66,7 @@ def test_runs_of_pull_requests_are_no_lasting_slowdown(place: Place, first: int,
     ("words", "code"),
     [
         (["--device", "AMD-*"], "history-empty"), (["--since", "soon"], "command-usage"),
+        (["--since", "2999-01-01"], "in the future"), (["--device", "AMD-*"], "the history has: NVIDIA-H200"),
         (["--over", "much"], "not a share"), (["--over=-3%"], "not a share"), (["--stale", "0"], "whole number"),
     ],
 )  # fmt: skip

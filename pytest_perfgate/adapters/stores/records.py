@@ -158,7 +158,8 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError as fault:
         raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
     except (OSError, EOFError, zlib.error) as fault:
-        raise PerfgateError("record-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+        what = "it is a folder, and no record" if path.is_dir() else f"it cannot be opened: {fault}"
+        raise PerfgateError("record-unreadable", what, place=str(path)) from fault
 
 
 _GZIP = b"\x1f\x8b"

@@ -148,7 +148,8 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 def named(names: Iterable[str]) -> Selects:
     """Return a selection by names: a whole node id, one without parameters, a test's own name, a file, a folder."""
-    wanted = [name.strip().replace("\\", "/") if "::" not in name else name.strip() for name in names]
+    stripped = (name.strip().removeprefix("./") for name in names)
+    wanted = [name.replace("\\", "/") if "::" not in name else name for name in stripped]
     return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
 
 

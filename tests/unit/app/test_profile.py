@@ -173,6 +173,7 @@ def test_what_the_child_says_of_itself_is_among_the_parameters(tmp_path: Path) -
     [
         ({"outcome": "skipped", "text": "no GPU"}, [0], "the test was skipped: no GPU"),
         ({"outcome": "passed", "entered": 0, "calls": ["fwd"]}, [0], "made no call named 'bwd'.*its calls are 'fwd'"),
+        ({"outcome": "passed", "entered": 0, "calls": ["", "fwd"]}, [0], "its calls are one without a name, 'fwd'"),
         ({"outcome": "failed", "error": ["profile-tool", "this mode needs a GPU", "rent one"]}, [1], "needs a GPU"),
         ({"outcome": "failed"}, [124], "took over 1800 s"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.cli.output import above_zero, from_one, from_zero
+from pytest_perfgate.cli.output import above_zero, from_one, from_zero, percent
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,4 @@ def test_it_is_a_mistake_in_the_command(
 
 def test_numbers_are_read_as_they_stand() -> None:
     assert (from_one("3"), above_zero("0.5"), from_zero("0")) == (3, 0.5, 0.0)
+    assert percent("3%") == percent("3") == 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,9 @@ import pytest
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.model.project import Config
+from pytest_perfgate.model.project import Config, ConfigPattern
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.collect import Collector, refuse_half_characters
+from pytest_perfgate.plugin.collect import INSTRUMENTS, Collector, refuse_half_characters
 from pytest_perfgate.plugin.fixture import Perfgate
 
 gate = pytest.mark.perfgate
@@ -151,6 +152,42 @@ def test_a_capture_that_nobody_takes_is_told_once_where_it_was_asked_for(option:
     with pytest.raises(PerfgateError, match="there is no capture 'ncuu'") as caught:
         Collector(Config(capture=() if option else ("ncuu",), source="p"), options, by_name())
     assert (caught.value.place, caught.value.fix) == (place, "did you mean 'ncu'?")
+
+
+PATTERN = ConfigPattern(pattern="*", place="p: tool.perfgate.tests[0]")
+
+
+@pytest.mark.parametrize(
+    ("config", "code", "place", "fix"),
+    [
+        (Config(timer="evnts", source="p"), "timer-unknown", "p: tool.perfgate.timer", "did you mean 'events'?"),
+        (Config(runtime="trch", source="p"), "runtime-unknown", "p: tool.perfgate.runtime", "did you mean 'torch'?"),
+        (Config(tests=(replace(PATTERN, timer="hots"),)), "timer-unknown", PATTERN.place, "did you mean 'host'?"),
+        (Config(tests=(replace(PATTERN, capture=("ncuu",)),)), "config-value", PATTERN.place, "did you mean 'ncu'?"),
+        (Config(tests=(replace(PATTERN, limits=("tme <= 1s",)),)), "limit-unknown-metric", PATTERN.place, ""),
+    ],
+)
+def test_a_setting_that_names_nothing_is_refused_where_it_stands(
+    config: Config, code: str, place: str, fix: str
+) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        Collector(config, OPTIONS, by_name())
+    assert (caught.value.code.name, caught.value.place) == (code, place)
+    assert fix in caught.value.fix
+    Collector(Config(timer="own", runtime="own"), OPTIONS, by_name(), lambda _family: ["own"])
+
+
+def test_the_built_in_instruments_are_those_that_measure() -> None:
+    from pytest_perfgate.wiring import instruments
+    from pytest_perfgate.wiring.built_ins import BuiltIns
+
+    hooks = SimpleNamespace(
+        pytest_perfgate_timers=lambda: [BuiltIns().pytest_perfgate_timers()],
+        pytest_perfgate_runtimes=lambda: [BuiltIns().pytest_perfgate_runtimes()],
+    )
+    every = instruments(hooks)
+    assert set(INSTRUMENTS["timer"]) == {"auto", *(timer.name for timer in every.timers)}
+    assert set(INSTRUMENTS["runtime"]) == {"auto", *(runtime.name for runtime in every.runtimes)}
 
 
 OPTIONS = SimpleNamespace(

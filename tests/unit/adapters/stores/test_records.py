@@ -59,6 +59,8 @@ def test_a_record_that_was_indented_or_packed_reads_alike(records: Records, tmp_
     with pytest.raises(PerfgateError) as error:
         read_record(tmp_path / "cut.json")
     assert error.value.code.name == "record-unreadable"
+    with pytest.raises(PerfgateError, match="it is a folder"):
+        read_record(tmp_path)
 
 
 def test_a_record_names_no_home_folder_and_its_project_s_files_from_there() -> None:
