@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.adapters.devices.host import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.cli.dispatch import Project as Command
+from pytest_perfgate.cli.dispatch import Project
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Figure, Metric
@@ -110,7 +110,7 @@ def test_a_record_of_another_commit_says_so_and_is_not_delivered(
     project: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heads = iter(["beef" * 10, "beef" * 10, "c0ffee1234567890"])
-    monkeypatch.setattr(Command, "repository", property(lambda _: SimpleNamespace(head=lambda: next(heads))))
+    monkeypatch.setattr(Project, "repository", property(lambda _: SimpleNamespace(head=lambda: next(heads))))
     message = "this is the run of c0ffee123456, and beefbeefbeef is checked out"
     assert f"WARN  {message}" in " ".join(project.perfgate("report").out.split()).replace("WARN ", "WARN  ")
     refused = project.perfgate("report", "--to", "json:r.json")
@@ -126,7 +126,7 @@ def test_a_record_of_another_run_of_ci_is_not_delivered(
 ) -> None:
     monkeypatch.setenv("CI", "1")
     monkeypatch.setenv("GITHUB_RUN_ID", "77")
-    monkeypatch.setattr(Command, "repository", property(lambda _: SimpleNamespace(head=lambda: "c0ffee")))
+    monkeypatch.setattr(Project, "repository", property(lambda _: SimpleNamespace(head=lambda: "c0ffee")))
     place.record(replace(run(SAME), environment=replace(probe_environment(), commit="c0ffee")))
     assert "ci run" not in dict(probe_environment().lasting.facts), "no baseline keeps it"
     monkeypatch.setenv("GITHUB_RUN_ID", here)

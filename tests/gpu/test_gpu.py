@@ -11,8 +11,7 @@ import pytest
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.app.instrument import lease_name
-from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
-from pytest_perfgate.app.output_check import Subject
+from pytest_perfgate.app.output_check import OutputCheck, Subject
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.plugin.calls import MeasuredCall
@@ -109,7 +108,7 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         synchronize=RUNTIME.synchronize,
     )
     timer = wired.events_timer()
-    scrutiny = Scrutiny(subject, wired.contents())
+    scrutiny = OutputCheck(subject, wired.contents())
     samples = scrutiny.scrutinised(lambda: timer.measure(timed, PLAN, RUNTIME))
     assert [problem.code for problem in samples.problems] == codes
 

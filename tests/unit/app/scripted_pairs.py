@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.lockstep import Stage
-from pytest_perfgate.app.screening import Screening as Hearing
-from pytest_perfgate.app.screening import ToDecide
+from pytest_perfgate.app.screening import Screening, ToDecide
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.metric_kinds import own_reading
 from pytest_perfgate.model.device import Device
@@ -241,9 +240,9 @@ def staged(world: World, lines: list[str], counts: list[int], budget_s: float = 
 
 
 def heard(comparison: Comparison, *, among: int = 0, to_decide: ToDecide | None = None, expected=None):
-    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: to_decide or ToDecide(), expected or {})
-    hearing.decide()
-    return hearing.paired(revision=not among)
+    screening = Screening(comparison, lambda key: 0.03, among, lambda key: to_decide or ToDecide(), expected or {})
+    screening.decide()
+    return screening.paired(revision=not among)
 
 
 def compared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, Measurement
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
@@ -45,7 +45,7 @@ class Past:
         self.entries += entries
 
 
-def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
+def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> GateJudge:
     from pytest_perfgate.core.judge.context import JudgeContext
 
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
@@ -54,7 +54,7 @@ def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
         kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device, history=past,
         **{"baselines": lines, **settings},
     )  # type: ignore[arg-type]  # fmt: skip
-    return Court(tools, JudgeContext(today="2026-06-01"))
+    return GateJudge(tools, JudgeContext(today="2026-06-01"))
 
 
 def case(*limits: Any) -> Case:

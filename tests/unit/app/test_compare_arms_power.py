@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of
 from pytest_perfgate.app.lockstep import Stage
-from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.app.screening import Screening
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.plan import Decision
@@ -24,9 +24,9 @@ def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired
     stage = Stage(spawner=world, spec=spec, job=ChildJob(cases=()), timeout_s=1, say=lambda text: None,
                   keep=lambda rounds: None, clock=lambda: 0.0)  # fmt: skip
     comparison = Comparison((arm("base"), arm("head")), cases(1), stage, Design())
-    hearing = Hearing(comparison, lambda key: 0.03)
-    hearing.decide()
-    (paired,) = hearing.paired(revision=True).values()
+    screening = Screening(comparison, lambda key: 0.03)
+    screening.decide()
+    (paired,) = screening.paired(revision=True).values()
     return paired, comparison, world
 
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, pairs_of, untimed_in, untimed_on
 from pytest_perfgate.app.measure import measurements
-from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.app.screening import Screening
 from pytest_perfgate.core.judge.rounds import Design, finding
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
@@ -63,9 +63,9 @@ def decisions(results: dict[CaseKey, Paired]) -> set[Decision]:
 @pytest.mark.parametrize(("tests", "calls", "rounds"), [(1, 11, 13), (6, 2, 13), (4, 3, 13), (1, 21, 14), (1, 1, 9)])
 def test_rounds_are_enough_to_confirm_every_call(tests: int, calls: int, rounds: int) -> None:
     lines: list[str] = []
-    hearing = Hearing(measured(tests, calls, 30, lambda call: 0.5, lines), lambda key: 0.03)
-    hearing.decide()
-    results = hearing.paired(revision=True)
+    screening = Screening(measured(tests, calls, 30, lambda call: 0.5, lines), lambda key: 0.03)
+    screening.decide()
+    results = screening.paired(revision=True)
     assert len(results) == tests * calls
     assert decisions(results) == {Decision.SLOWER}
     assert {paired.rounds for paired in results.values()} == {rounds}
@@ -73,9 +73,9 @@ def test_rounds_are_enough_to_confirm_every_call(tests: int, calls: int, rounds:
 
 def test_a_call_that_is_decided_stays_so_while_another_of_its_test_has_rounds() -> None:
     comparison = measured(1, 11, 30, lambda call: 0.5 if call == 3 else 0.0, [])
-    hearing = Hearing(comparison, lambda key: 0.03)
-    hearing.decide()
-    results = {key.name: paired for key, paired in hearing.paired(revision=False).items()}
+    screening = Screening(comparison, lambda key: 0.03)
+    screening.decide()
+    results = {key.name: paired for key, paired in screening.paired(revision=False).items()}
     slow = results.pop("call 3")
     assert (slow.decision, slow.rounds) == (Decision.SLOWER, 13)
     assert {(paired.decision, paired.rounds) for paired in results.values()} == {(Decision.NOT_SLOWER, 7)}
@@ -148,11 +148,11 @@ def test_what_has_no_time_in_three_rounds_has_no_further_round() -> None:
         time=lambda side, nodeid, number: 0.0 if nodeid.endswith("0") and side == "head" else 1e6, modules=PROOF
     )
     comparison = Comparison((arm("base"), arm("head")), cases(2), staged(world, [], []), Design())
-    hearing = Hearing(comparison, lambda key: 0.03)
-    hearing.decide()
+    screening = Screening(comparison, lambda key: 0.03)
+    screening.decide()
     played = Counter(one.nodeid for one in comparison.rounds)
     assert played == {"t.py::test_0": 3, "t.py::test_1": 7}
-    assert {key.nodeid for key in hearing.paired(revision=True)} == {"t.py::test_1"}
+    assert {key.nodeid for key in screening.paired(revision=True)} == {"t.py::test_1"}
     assert comparison.troubles().keys() == {"t.py::test_0"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.adapters.runtimes.host import device_key
 from pytest_perfgate.app.conclude import Ending, _creeping_lines, alike_arms, as_at_base, pages_alone, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
-from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import CI, LOCAL
@@ -100,7 +100,7 @@ def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Ba
         baselines=Lines(line or accepted(1e6, device=HOST)),
         history=EntriesOf(times),
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(anchor=anchor), path=KEY.path)
     reports = [gate_judge.judged(case, measured(now))]
     all_notes = suite_notes(gate_judge, {KEY.nodeid: case}, reports, ENDING)
@@ -144,7 +144,7 @@ def base_notes(
         baselines=lines,
         repository=repository,
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=policy))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=policy))
     gate_judge.paired = {KEY: paired} if paired else {}
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
     reports = [gate_judge.judged(case, measured(1e6))]
@@ -194,7 +194,7 @@ def skip_notes(device: str, line: Any, cases: tuple[str, ...] = (KEY.nodeid,)) -
         baselines=store,
         here=lambda: (HOST.key, "NVIDIA-H200-[0-9]*GiB*"),
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     by_nodeid = {nodeid: Case(nodeid=nodeid, limits=(), plan=Plan()) for nodeid in cases}
     ending = replace(ENDING, skipped={KEY.nodeid: "no --run-bench"} if cases else {})
     return [(note.kind, note.effect) for note in suite_notes(gate_judge, by_nodeid, [], ending)]
@@ -260,7 +260,7 @@ def test_a_check_of_the_change_that_breaks_costs_no_other_its_note() -> None:
     tools = GateTools(
         kinds=KINDS, spawner=spawner, environment=Environment, roofed=lambda device: device, repository=repository
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI_POLICY))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI_POLICY))
     notes = suite_notes(gate_judge, {}, [], ENDING)
     kinds = [(note.kind, note.effect) for note in notes if note.kind in {"committed", "fault", "limits"}]
     assert kinds == [("committed", Effect.FAIL), ("fault", Effect.FAIL), ("limits", Effect.WARN)]

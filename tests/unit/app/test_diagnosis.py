@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.diagnosis import DoctorTools as Ward
-from pytest_perfgate.app.diagnosis import diagnosis, same_against_same, words
+from pytest_perfgate.app.diagnosis import DoctorTools, diagnosis, same_against_same, words
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -32,7 +31,7 @@ def figures(runtime, timer):
 
 
 def text(same=None, **changed) -> str:
-    doctor_tools = Ward(
+    doctor_tools = DoctorTools(
         **{
             "devices": [Device(key="k", name="Card", kind="gpu", memory_bytes=2.0**30)],
             "libraries": [Availability(name="cupy", usable=False, why="not installed", fix="pip install cupy")],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.app.diagnosis import DoctorTools as Ward
-from pytest_perfgate.app.diagnosis import timed_here, unsuited
+from pytest_perfgate.app.diagnosis import DoctorTools, timed_here, unsuited
 from pytest_perfgate.app.doctor import Level, Remark, brief, groups, screen
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
@@ -51,7 +50,7 @@ TIMERS = [
 LOCK = "once for everybody: sudo perfgate clocks lock"
 
 
-def doctor_tools(**changed) -> Ward:
+def doctor_tools(**changed) -> DoctorTools:
     parts = {
         "devices": [CARD, HOST],
         "libraries": [works("torch", "2.9.0"), fails("cupy", "ModuleNotFoundError: No module named 'cupy'", "pip install cupy"), works("host")],
@@ -66,7 +65,7 @@ def doctor_tools(**changed) -> Ward:
         "restricted": True,
         "resolution": lambda runtime, timer: (73.0, 68.0) if timer == "host" else (3_200.0, 500.0),
     }  # fmt: skip
-    return Ward(**{**parts, **changed})
+    return DoctorTools(**{**parts, **changed})
 
 
 SCREEN = """\

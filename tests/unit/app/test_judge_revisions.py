@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app import judge as gate
-from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
@@ -50,7 +50,7 @@ def test_what_differs_is_named_in_the_verdict() -> None:
         history=store,
         confirm=lambda reports, cases: {},
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
     here = measured(1.1e6, environment=NOW)
     slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
@@ -71,7 +71,7 @@ def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own
     tools = GateTools(
         kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
     gate_judge.new = frozenset({KEY.nodeid})
     report = gate_judge.judged(case, measured(1.1e6))
@@ -85,14 +85,14 @@ def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() ->
     tools = GateTools(
         kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
     )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
     gate_judge.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
     slowdown, time = gate_judge.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert slowdown.evidence[-1] == ("no verdict by base and head", "base: failed: call: TypeError: exact")
     assert time.outcome is Outcome.BROKEN
-    bare = Court(replace(tools, baselines=None), gate_judge.context)
+    bare = GateJudge(replace(tools, baselines=None), gate_judge.context)
     bare.unready = gate_judge.unready
     slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)

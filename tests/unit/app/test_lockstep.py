@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
-from pytest_perfgate.app.lockstep import TurnTiming as Beat
+from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming, _turn, joined
 from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.model.errors import PerfgateError
@@ -19,9 +18,9 @@ from tests.unit.core.judge.bench import measured
 
 def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
     samples = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
-    assert _turn(Plan(), Beat(), samples)[0].calls > 1
+    assert _turn(Plan(), TurnTiming(), samples)[0].calls > 1
     waited = replace(samples, notes=((IDLE, "the time includes launching and waiting"),))
-    assert _turn(Plan(cache=Cache.COLD), Beat(), waited)[0].calls == 1
+    assert _turn(Plan(cache=Cache.COLD), TurnTiming(), waited)[0].calls == 1
 
 
 TURN = Samples(durations=(1.0, 2.0), cpu=(1.0, 1.5), timer="host", stop=Stop.BUDGET, unqueued=1.0, others=0.5)
@@ -45,7 +44,7 @@ def test_the_busy_part_of_a_call_is_that_of_all_turns() -> None:
 def test_a_timer_that_takes_no_samples_is_a_sentence_and_no_statistics_error() -> None:
     bare = replace(TURN, durations=(), cpu=(), timer="theirs")
     with pytest.raises(PerfgateError) as error:
-        Turns(lambda side, plan: bare if side == HEAD else TURN, Beat(), (BASE, HEAD)).sample(Plan())
+        Turns(lambda side, plan: bare if side == HEAD else TURN, TurnTiming(), (BASE, HEAD)).sample(Plan())
     assert (error.value.code.name, "theirs" in error.value.what) == ("no-samples", True)
 
 
@@ -57,7 +56,7 @@ def test_two_different_calls_have_batches_of_their_own() -> None:
         turns.append((side, plan.calls, plan.warmup_ns))
         return replace(TURN, durations=(time,) * 3, cpu=(), batch=plan.calls)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).sample(Plan())
+    base, head = Turns(measured, TurnTiming(), (BASE, HEAD), alike=False).sample(Plan())
     calls = {side: {count for one, count, warmup in turns if one == side and not warmup} for side in (BASE, HEAD)}
     assert (calls[BASE], min(calls[HEAD]) > 1000) == ({1}, True)
     assert len(base.turns) == len(head.turns) >= 3
@@ -73,7 +72,7 @@ def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -
         own = "cupti" if side == HEAD else "events"
         return Samples(durations=(1e5,) * 20, timer=plan.leaning or own, stop=Stop.COUNT)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).sample(Plan())
+    base, head = Turns(measured, TurnTiming(), (BASE, HEAD), alike=False).sample(Plan())
     assert (base.timer, head.timer) == ("cupti", "cupti")
     assert {plan.leaning for plan in plans[2:]} == {"cupti"}
 
@@ -86,7 +85,7 @@ def test_what_only_the_warm_up_of_turns_sees_is_kept() -> None:
         looked = {} if plan.in_turns else {"launch_gap": 12e3, "problems": (escaped, slow)}
         return replace(TURN, **looked)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
+    base, head = Turns(measured, TurnTiming(), (BASE, HEAD)).sample(Plan())
     assert {side.launch_gap for side in (base, head)} == {12e3}
     assert [side.problems for side in (base, head)] == [(escaped,)] * 2
 
@@ -99,7 +98,7 @@ def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
         return replace(TURN, durations=(1e6,) * 3, cpu=(), batch=plan.calls, waits=(0.0, 1.0, 2.0))
 
     plan = one_by_one(Plan(), ("q=99%",), 1)
-    base, _ = Turns(measured, Beat(), (BASE, HEAD)).sample(plan)
+    base, _ = Turns(measured, TurnTiming(), (BASE, HEAD)).sample(plan)
     assert {one.calls for one in plans} == {1}
     assert plans[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
     assert len(base.waits) == len(base.durations)
@@ -114,7 +113,7 @@ def test_calls_of_several_threads_leave_the_core_of_both(helpers: tuple, one_cor
         plans.append(plan)
         return replace(TURN, helpers=helpers[side])
 
-    base, _ = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
+    base, _ = Turns(measured, TurnTiming(), (BASE, HEAD)).sample(Plan())
     assert {plan.one_core for plan in plans if plan.in_turns} == {one_core}
     assert not any(plan.one_core for plan in plans if not plan.in_turns), "the warm-up shows which calls have threads"
     assert base.helpers == pytest.approx(helpers[BASE])
@@ -130,7 +129,7 @@ def test_threads_that_the_warm_up_missed_free_the_call_at_its_first_turn(late: i
         pinned = plan.in_turns and plan.one_core
         return replace(TURN, durations=((9e6 if pinned else 1e5),) * 20, helpers=0.9 * (plan.in_turns and side == late))
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
+    base, head = Turns(measured, TurnTiming(), (BASE, HEAD)).sample(Plan())
     turns = [plan for plan in plans if plan.in_turns]
     assert [plan.one_core for plan in turns] == [True] * 2 + [False] * (len(turns) - 2)
     assert {*base.durations, *head.durations} == {1e5}, "the turns on one core are left out"

@@ -15,12 +15,12 @@ from pytest_perfgate.app.output_check import (
     CONSTANT,
     PATTERNS,
     UNCHECKED,
+    OutputCheck,
     Subject,
     constant_inputs,
     pattern,
     unexplained_share,
 )
-from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Finding
@@ -48,13 +48,13 @@ def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str
         reach=(fn, args),
         prepared=(setup,),
     )
-    return [problem.code for problem in Scrutiny(subject, ArrayContents()).scrutinised(take).problems]
+    return [problem.code for problem in OutputCheck(subject, ArrayContents()).scrutinised(take).problems]
 
 
 def noted(fn, *args) -> list[str]:
     findings: list[Finding] = []
     subject = Subject(once=lambda: fn(*args), last=lambda: fn(*args), check=lambda result: None, reach=(fn, args))
-    assert Scrutiny(subject, ArrayContents(), findings).scrutinised(lambda: SAMPLES).problems == ()
+    assert OutputCheck(subject, ArrayContents(), findings).scrutinised(lambda: SAMPLES).problems == ()
     assert {finding.title for finding in findings} <= {UNCHECKED}
     return [finding.detail.partition(":")[0] for finding in findings]
 
@@ -202,7 +202,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
     measured_call = MeasuredCall(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
     timed = measured_call.with_last_result()
     subject = Subject(once=measured_call.called, last=lambda: timed.last, check=measured_call.judge, reach=(call,))
-    scrutiny = Scrutiny(subject, ArrayContents())
+    scrutiny = OutputCheck(subject, ArrayContents())
     samples = scrutiny.scrutinised(lambda: timed() is None or SAMPLES)
     assert "50 % of the output float64[16, 16]" in samples.problems[0].what
     assert np.allclose(out, a @ b)

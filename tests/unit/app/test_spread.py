@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.instrument import picked
-from pytest_perfgate.app.measure import ChildSettings as Crew
-from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.app.measure import ChildSettings, Rounds
 from pytest_perfgate.app.spread import Fleet, Preload, at_once, lane_of, run_spread
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -137,11 +136,11 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
 
 
 def prepared(spawner, cases, devices, *, early=False):
-    crew = Crew(
+    child_settings = ChildSettings(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=ChildJob(cases=()),
         timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0, early=early,
     )  # fmt: skip
-    rounds = Rounds(cases, crew)
+    rounds = Rounds(cases, child_settings)
     fleet = Fleet(
         devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=spawner.hold
     )
@@ -288,12 +287,12 @@ def test_a_case_stays_on_its_device_whatever_else_is_selected(spawner) -> None:
 
 def test_an_interrupt_ends_every_lane(spawner) -> None:
     spawner.hangs = True
-    crew = Crew(
+    child_settings = ChildSettings(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=ChildJob(cases=()),
         timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0,
     )  # fmt: skip
     cases = [case("gpu", runtime="torch")]
-    rounds = Rounds(cases, crew)
+    rounds = Rounds(cases, child_settings)
 
     def interrupt() -> None:
         spawner.hanging.wait(60)
@@ -312,7 +311,7 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
         rounds.stop()  # another thread failed while this one was about to start a child
         return ChildSpec(argv=(), python=(), cwd=Path(), env=())
 
-    crew = Crew(
+    child_settings = ChildSettings(
         spawner=spawner,
         spec=spec,
         job=ChildJob(cases=()),
@@ -320,7 +319,7 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
         progress=lambda *arguments: None,
         clock=lambda: 0.0,
     )
-    rounds = Rounds(cases, crew)
+    rounds = Rounds(cases, child_settings)
     rounds.round(0, cases)
     assert (spawner.spawned, spawner.ran) == (1, [])
     assert rounds.results()["t.py::host"].captures == ()

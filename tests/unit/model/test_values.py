@@ -13,7 +13,7 @@ import pytest
 
 from pytest_perfgate.model import values
 from pytest_perfgate.model.values import TIME_UNITS, array_value, grouped, regex, span_seconds, texts_in, value
-from pytest_perfgate.wiring import LazySequence as Later
+from pytest_perfgate.wiring import LazySequence
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_letter_of_microseconds_is_read_in_both_code_points() -> None:
 
 def test_members_are_made_when_asked_for_and_once() -> None:
     made = []
-    later = Later(lambda: made.append("made") or ["a", "b"])
+    later = LazySequence(lambda: made.append("made") or ["a", "b"])
     assert made == []
     assert (list(later), later[0], later[-1], len(later), "b" in later) == (["a", "b"], "a", "b", 2, True)
     assert made == ["made"]

@@ -10,16 +10,14 @@ import pytest
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.judge import off_reason
-from pytest_perfgate.app.measure import ChildSettings as Crew
-from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.app.measure import ChildSettings, Rounds
 from pytest_perfgate.core.judge.policy import CI, LOCAL, effect
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.protocol import ChildJob
 from pytest_perfgate.plugin.measure_ahead import fit_results
-from pytest_perfgate.plugin.state import SessionState as Docket
-from pytest_perfgate.plugin.state import Settings, outside, spare
+from pytest_perfgate.plugin.state import SessionState, Settings, outside, spare
 from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, slower, spec, staged
 
 
@@ -28,7 +26,7 @@ from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, slower, spec
 def test_a_debugger_is_no_measurement(option: str, policy: Any, done: Effect) -> None:
     options = {"usepdb": False, "trace": False, "perfgate_mode": "full", "perfgate_against": None} | {option: True}
     config: Any = SimpleNamespace(option=SimpleNamespace(**options))
-    session = Docket(Settings(config))
+    session = SessionState(Settings(config))
     assert session.settings.debugging
     assert session.mode is Mode.OFF
     assert effect(Outcome.NOT_MEASURED, policy, session.mode) is done
@@ -62,7 +60,7 @@ FATAL, OTHERS = "t.py::test_1", ("t.py::test_0", "t.py::test_2")
 
 
 def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds:
-    crew = Crew(
+    child_settings = ChildSettings(
         spawner=world,
         spec=lambda some: spec(arm("head"), some, 1),
         job=ChildJob(cases=()),
@@ -71,7 +69,7 @@ def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds
         clock=lambda: 0.0,
         tell=tell,
     )
-    rounds = Rounds(cases(3), crew)
+    rounds = Rounds(cases(3), child_settings)
     if stopping:
         rounds._stopped = True
         rounds._lap(0, cases(3), {})

@@ -20,7 +20,7 @@ from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders
 from pytest_perfgate.adapters.system.processes import run_logged
-from pytest_perfgate.app.inspections.nsys import Nsys as Inspection
+from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -178,7 +178,7 @@ def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake_nsys, tmp
     }
     assert wanted <= set(flags)
     assert SECRET.encode() not in (tmp_path / "out" / "capture.sqlite").read_bytes()
-    assert Inspection(read_nsys).inspect([Path(artifacts[0].path)], {}).metrics.find("overlap")
+    assert Nsys(read_nsys).inspect([Path(artifacts[0].path)], {}).metrics.find("overlap")
     assert "TARGET_INFO_SYSTEM_ENV" in dict(artifacts[0].parameters)["dropped"]
 
 
@@ -277,5 +277,5 @@ def test_a_real_capture_of_ranges_goes_through_the_whole_path(tmp_path, monkeypa
     assert texts.count("layer0.stage2_f") == 5
     assert "ProfilerStep#4" in texts
     with pytest.raises(PerfgateError, match="no kernel table") as error:
-        Inspection(read_nsys).inspect([path], {})
+        Nsys(read_nsys).inspect([path], {})
     assert error.value.code.name == "nsys-no-kernels"

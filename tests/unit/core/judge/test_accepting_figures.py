@@ -21,8 +21,7 @@ from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet, Problem
-from pytest_perfgate.model.plan import Decision as Choice
-from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.plan import Decision, Outcome
 from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import CaseReport, Paired
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
@@ -411,7 +410,7 @@ def test_a_figure_that_moved_with_the_machine_is_accepted_with_a_reason() -> Non
     before = accepted(1e6, figures=(figure("memory", 1e6, BYTES),))
     rounds = [1.1e6 + 1e3 * (at % 3) for at in range(12)]
     builds = Paired(
-        decision=Choice.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
+        decision=Decision.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
         base="a1b2c3d",
         figures=(FigurePairs(name="memory", labels=(), dimension=BYTES, base=tuple(rounds), head=tuple(rounds)),),
     )  # fmt: skip
