@@ -193,7 +193,7 @@ def report_arguments(parser: ArgumentParser) -> None:
 
 def run_report(options: Namespace) -> int:
     from pytest_perfgate.core.render.html import render_html, render_markdown
-    from pytest_perfgate.core.render.report import run_document
+    from pytest_perfgate.core.render.report import PAGE, run_document
 
     project = Project(options)
     source = options.source or options.origin
@@ -204,7 +204,7 @@ def run_report(options: Namespace) -> int:
         report = _last_record(report, project, delivers=bool(options.to))
     document = run_document(report, drawn=False)
     if options.html:
-        write_file(options.html, render_html(run_document(report, history_of(project, report))))
+        write_file(options.html, render_html(run_document(report, history_of(project, report), width=PAGE)))
     if options.markdown == "-":
         write(render_markdown(document))
     elif options.markdown:

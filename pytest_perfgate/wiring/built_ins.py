@@ -148,7 +148,7 @@ class BuiltIns:
         from pytest_perfgate.adapters.stores.records import render_record
         from pytest_perfgate.core.render.exports import FORMS
         from pytest_perfgate.core.render.html import CommentWords, render_comment, render_html
-        from pytest_perfgate.core.render.report import run_document
+        from pytest_perfgate.core.render.report import PAGE, run_document
         from pytest_perfgate.wiring.stores import tables
 
         return [
@@ -158,7 +158,7 @@ class BuiltIns:
             GitlabComment(CommentWords()),
             Webhook(CommentWords()),
             File("json", render_record),
-            File("html", lambda report: render_html(run_document(report)).encode("utf-8")),
+            File("html", lambda report: render_html(run_document(report, width=PAGE)).encode("utf-8")),
             File("markdown", lambda report: render_comment(report).encode("utf-8")),
             *(File(name, partial(_encoded, render)) for name, render in FORMS.items()),
             *(File(name, partial(_table, write)) for name, write in tables().items()),

@@ -43,6 +43,9 @@ _ORDER = list(Outcome)
 _PICTURED, _DETECTS_NOTHING = 40, 10.0
 """The most cases with pictures, since the table has all of them; the change from which its size is not told."""
 
+PAGE = 1000
+"""The width of a page in a browser, which wraps lines itself."""
+
 NONE = "-"
 """Outcomes of cases that were not measured or judged, although their test was collected."""
 

@@ -332,13 +332,14 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
     if not trend.changes:
         return
     edges = [0, *(change.index for change in trend.changes), len(trend.entries)]
-    rows = []
+    rows, then = [], trend.accepted.time if trend.accepted else 0.0
     for at, start in list(enumerate(edges[:-1]))[: -_RUNS - 1 : -1]:
         change = trend.changes[at - 1] if at else None
         own = trend.entries[start : edges[at + 1]]
         others = trend.moved(change) if change else ()
         newest = trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
-        reason = trend.accepted.why if trend.accepted and newest else ""
+        near = change is None or abs(change.after - then) < abs(change.before - then)  # not what came before the step
+        reason = trend.accepted.why if trend.accepted and newest and near else ""
         rows.append((
             _text(own[0].when[:10]), _commit(site, own[0].commit), _figure(str(len(own))),
             _figure(trend.of.text(median(trend.levels[start : edges[at + 1]]))),

@@ -14,6 +14,7 @@ from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.html import render_comment, render_html
 from pytest_perfgate.core.render.report import (
+    PAGE,
     detectable_cell,
     failed_lines,
     headline,
@@ -286,3 +287,10 @@ def test_a_call_without_a_limit_needs_no_look() -> None:
     )
     assert isinstance(section, Section)
     assert len(section.blocks) == 1
+
+
+def test_a_page_leaves_the_wrapping_of_a_reason_to_the_browser() -> None:
+    slow = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    (verdict,) = slow.verdicts
+    page = render_html(run_document(run(replace(slow, verdicts=(replace(verdict, sentence="why " * 60),))), width=PAGE))
+    assert "why " * 59 in page

@@ -90,6 +90,9 @@ def test_a_case_shows_its_levels_and_what_came_with_them() -> None:
     assert "more &lt;rows&gt;" in text
     assert "+19.8 % at 0000000" in text
     assert "accepted 121 ns" in text
+    before = Baseline(key=KEY, device="H/200", time=101.0, when="2026-01-20", why="more <rows>")
+    level = pages(Trend(entries, before))[case_path("H/200", KEY)].partition("<h2>Levels")[2]
+    assert "more &lt;rows&gt;" not in level, "the level before the step was accepted"
     assert '<p class="good">No lasting slowdown.</p>' in pages(trend)["index.html"], (
         "what was accepted is no regression"
     )
