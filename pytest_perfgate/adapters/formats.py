@@ -319,7 +319,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         case = TestCase(verdict.limit.text, classname=f"perfgate.{subject}", stdout=verdict.sentence)
         if verdict.effect is Effect.FAIL:
-            message = f"{verdict.outcome.value.upper()}: {verdict.sentence}"
+            message = "\nnext: ".join((f"{verdict.outcome.value.upper()}: {verdict.sentence}", *verdict.next[:1]))
             add = case.add_failure_info if verdict.metric is not None else case.add_error_info
             add(message=message, output="\n".join(f"{name}: {text}" for name, text in verdict.evidence))
         cases.append(case)

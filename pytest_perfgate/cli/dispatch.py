@@ -66,6 +66,7 @@ def _key(name: str) -> str:
 def dispatch(argv: list[str]) -> int:
     """Run ``perfgate COMMAND ...``."""
     sys.stdout, sys.stderr = (one or Path(os.devnull).open("w") for one in (sys.stdout, sys.stderr))  # noqa: SIM115 - ">&-"
+    argv = [argv[1], "--help"] if argv[:1] == ["help"] and argv[1:] else argv
     if not argv or argv[0] in {"-h", "--help", "help"}:
         sys.stdout.write(overview())
         return 0 if argv else USAGE

@@ -224,13 +224,11 @@ def _outcome(word: str) -> Section | None:
     outcome = {_shown(one): one for one in Outcome}.get(word.upper().replace("_", " "))
     if outcome is None:
         text = UNJUDGED.get(word.casefold(), "")
-        return (
-            _section("In place of an outcome", f"{text[:1].upper()}{text[1:]}.", page="outcomes.md") if text else None
-        )
+        meaning = f"{text[:1].upper()}{text[1:]}."
+        return _section("In place of an outcome", meaning, page="outcomes.md") if text else None
     rule = RULE[outcome]
     local, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
-    key = rule.key if rule.key != outcome.value else ""  # the setting of the same name lists its values
-    choices = ", ".join(f"{key}={choice.value}" for choice in CHOICES[key]) if key else ""
+    choices = ", ".join(f"{rule.key}={c.value}" for c in CHOICES.get(rule.key, ()) if rule.key != outcome.value)
     return _section(
         "Outcome",
         f"{rule.meaning[0].upper()}{rule.meaning[1:]}.",

@@ -115,6 +115,11 @@ def test_check_judges_by_exit_code(command, project: Path, limits: list[str], co
     assert json.loads(command("check", "a.toy", *limits, "--json").stdout)["verdicts"][0]["outcome"] == word.lower()
 
 
+def test_junit_names_the_next_step(project: Path, command) -> None:
+    command("check", "a.toy", "mfu >= 50%", "--junit", "j.xml")
+    assert "next: " in (project / "j.xml").read_text()
+
+
 def test_several_files_are_one_job(command) -> None:
     done = command("check", "a.toy", "b.toy", "time <= 2us")
     assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["BROKEN", "PASSED"]

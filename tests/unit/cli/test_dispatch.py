@@ -43,6 +43,20 @@ def test_no_sentence_of_a_page_is_torn_by_the_terminal(name: str, monkeypatch: p
     assert not examples, "an example is indented"
 
 
+def test_help_of_a_command_is_that_of_its_own_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help", "accept"], ["accept", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            dispatch(words)
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith("usage: perfgate accept")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_called_by_a_test(name: str) -> None:
+    files = (Path(__file__).parents[2] / "cli").glob("test_*.py")
+    assert any(f'"{name}"' in file.read_text(encoding="utf-8") for file in files)
+
+
 def test_the_overview_fits_too() -> None:
     assert max(map(len, overview().splitlines())) <= 80
 

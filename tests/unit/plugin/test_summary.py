@@ -208,6 +208,8 @@ def test_commands_work_from_where_the_user_stands(command: str, below: str, abov
     assert standing("deep").command(command) == above
     assert standing().command(command) == command
     assert standing(root=inner).path(inner / ".perfgate" / "r.json") == "libs/kern/.perfgate/r.json"
+    assert standing("deep").path(ROOT / "r.json") == "../r.json"
+    assert standing(root=inner).path(Path("/tmp/r.json")) == "/tmp/r.json"
     assert standing(root=ROOT / "a b").command("perfgate report") == "perfgate report --root 'a b'"
     suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
     advised = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,), effect=Effect.WARN),))
