@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -48,6 +49,8 @@ FOLDER = ".perfgate"
 
 _UNNAMED = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth", "sitecustomize.py", "usercustomize.py")
 """Files that Python may load in place of a source, or at its start."""
+
+_LIBRARY = re.compile(r"^(?!.*\.(?:abi3|cpython-|pypy)).*\.so[.\d]*$")  # no module of Python
 
 
 def tracked_files(change: JudgedChange) -> Differences:
@@ -246,7 +249,7 @@ def with_files(
 def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
-    compiled = any(".so" in path for files in comparison.beside.values() for path in files)  # of the head, by its path
+    compiled = any(".so" in Path(path).name for files in comparison.beside.values() for path in files)  # by its path
     for path in repository.changed(base.revision) if base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
@@ -283,8 +286,9 @@ def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root
         then, now = show(path), _text(root / path)
         if path == case.path:
             return then is not None and not same_test(then, now, test)
-        new = (root / path).exists() and Path(path).suffixes != [".so"]  # of a library, its sources are compared
-        return new if then is None else not same_program(then, now)
+        if then is None:
+            return (root / path).exists() and not _LIBRARY.search(path)  # of a library, its sources are compared
+        return not same_program(then, now)
 
     return tuple(path for path in loaded if path not in others and differs(path))
 

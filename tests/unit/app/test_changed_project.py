@@ -172,8 +172,13 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
     assert edited_imports(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
     assert edited_imports(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
-    (tmp_path / "libk.so").touch()
-    assert edited_imports(case, ("libk.so",), ("t.py",), tmp_path, lambda _: None) == (), "its sources are compared"
+    libraries, modules = ("libk.so", "libk.so.1.2", "libk-2.3.so"), ("k.abi3.so", "k.cpython-311-x86_64-linux-musl.so")
+    for name in (*libraries, *modules):
+        (tmp_path / name).touch()
+    both = (*libraries, *modules)
+    assert edited_imports(case, both, ("t.py",), tmp_path, lambda _: None) == modules, (
+        "sources of libraries are compared"
+    )
 
 
 def test_what_changed_and_both_arms_read_from_the_head_is_named(
