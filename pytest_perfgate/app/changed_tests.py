@@ -7,11 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above, marks_of
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
+from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.tests import Successor, function_of, is_new, successors
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.policy import effect
@@ -152,8 +154,12 @@ def fixture_parts(change: JudgedChange) -> Differences:
     taking = {path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}
     around = _conftests(change.repository, taking, changed), _around_all(gate_judge)
     names = fixture_sources(taking, changed, *around)
+    sources = {place: now or "" for place, (_, now) in (naming or {}).items()}
+    renamed = {place: (reduce(_renamed, data, now), now) for place, now in sources.items()}
+    used = sources.keys() & {*tests, *fixture_sources(taking, renamed, *around)}
     for path in data:  # an edit of data counts where an edit of its name would
-        edits = {place: (_renamed(now or "", path), now or "") for place, (_, now) in (naming or {}).items()}
+        versions = {place: (_renamed(sources[place], path), sources[place]) for place in sorted(used)}
+        edits = {place: (then, now) for place, (then, now) in versions.items() if then != now}
         own = [place for place, both in edits.items() if place in tests and _differ(*both, tests[place])]
         if places := (*own, *fixture_sources(taking, edits, *around)):
             names[path] = (f"named in {first_of(places, 3)}",)
@@ -162,15 +168,14 @@ def fixture_parts(change: JudgedChange) -> Differences:
 
 def _renamed(text: str, path: str) -> str:
     """Return a text that names another file where a string in it ends with the name of this one."""
-    return re.sub(rf"""(?<![\w.-]){re.escape(PurePosixPath(path).name)}(?=["'])""", "another", text)
+    name = PurePosixPath(path).name
+    return re.sub(rf"""(?<![\w.-]){re.escape(name)}(?=["'])""", "another", text) if name in text else text
 
 
 def _differ(then: str, now: str, tests: Collection[str]) -> bool:
     """Return whether any of these tests, or of their marks, means something else in two versions of a file."""
-    from pytest_perfgate.core.changes.marks import marked
-
-    edited = () if then == now else {*reworked(then, now), *dict(marked(then).items() ^ marked(now).items())}
-    return not {*tests}.isdisjoint(edited)
+    edited = {*reworked(then, now), *dict(marked(then).items() ^ marked(now).items())}
+    return not edited.isdisjoint(tests)
 
 
 def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
@@ -287,8 +292,7 @@ def _edits(change: JudgedChange) -> Iterator[tuple[CaseReport, Baseline, Baselin
     if gate_judge.context.mode is not Mode.FULL or improved(gate_judge) is Effect.PASS:
         return
     for report in change.reports:
-        edit = _edit(gate_judge, report)
-        if edit is not None:
+        if (edit := _edit(gate_judge, report)) is not None:
             yield (report, *edit)
 
 
@@ -325,12 +329,8 @@ def renamed_lines(change: JudgedChange) -> Differences:
 
 def renamed_cases(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
     """Return the removed cases that continue under another name; a note on their lines reports them."""
-    renamed = (
-        successor.gone
-        for successor in _successors(gate_judge, reports)
-        if gate_judge.accepted.carried_on(successor.gone.key, successor.new.key)
-    )
-    return frozenset(str(line.key) for line in renamed)
+    pairs = ((successor.gone.key, successor.new.key) for successor in _successors(gate_judge, reports))
+    return frozenset(str(gone) for gone, new in pairs if gate_judge.accepted.carried_on(gone, new))
 
 
 def _successors(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Successor]:

@@ -111,9 +111,11 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
 
 def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return (path from the root, hash) of loaded modules and libraries below it, not the package's or installed."""
-    top, libraries = root.resolve(), map(Path, mapped_libraries())
-    files = _loaded(lambda name: name not in names).union(libraries)
-    below = (file for file in files if file.is_relative_to(top) and not file.is_relative_to(sys.base_prefix))
+    top, python = root.resolve(), Path(sys.base_prefix).resolve()
+    files = _loaded(lambda name: name not in names).union(map(Path, mapped_libraries()))
+    below = [file for file in files if file.is_relative_to(top)]
+    if top in python.parents:  # else the project may lie below Python, such as /usr/src/app
+        below = [file for file in below if not file.is_relative_to(python)]
     inside = {file.relative_to(top).as_posix(): file for file in below}
     paths = (path for path in sorted(inside) if not _INSTALLED.intersection(path.split("/")))
     return tuple((path, hash_of(inside[path])[0]) for path in paths)

@@ -53,7 +53,7 @@ def fixture_sources(
     # and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     parts: dict[str, set[str]] = {}
     conftests = {place: module_of(text) for place, text in (standing or {}).items()}
-    for path, (text, names) in tests.items():
+    for path, (text, names) in tests.items() if changed.keys() - tests.keys() else ():  # each is parsed
         module = _only(module_of(text), names)
         above = {place: conftest for place, conftest in conftests.items() if is_above(place, path)}
         named = _through({*reached(module.body), *everywhere}, above.values())

@@ -201,7 +201,7 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
 _DEFINITIONS = ("FunctionDef(", "AsyncFunctionDef(", "ClassDef(")
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def edited_in_calls(then: str, now: str) -> Mapping[str, tuple[str, ...]]:
     """Return tests of which only functions and classes are edited that the file has and the test times, with these."""
     # What prepares the data, a fixture or a constant may change how much work is timed.
@@ -250,7 +250,7 @@ def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
     return names | meaning(names, scope).keys()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def edited_modules(test_file: str, versions: tuple[tuple[str, str | None, str], ...]) -> tuple[str, ...]:
     """Return the edited modules among these files, then and now, that a test file imports, also through others."""
     before = {path: then for path, then, now in versions if then != now and PurePosixPath(path).name != CONFTEST}

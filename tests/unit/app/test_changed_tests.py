@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.changed_tests import NOTHING, widened
+from pytest_perfgate.core.changes import fixtures
+from pytest_perfgate.core.changes.source import module_of
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -122,6 +124,16 @@ def test_a_file_of_data_that_tests_or_what_surrounds_them_name_is_named(
     expected = (f"tests/sizes.json: named in {place}",) if place else ()
     assert names({}, test=test, standing=standing, data=("tests/sizes.json", "README.md", "a.py")) == expected
     assert names({}, test=test, standing=standing, data=("README.md", "a.py")) == ()
+
+
+def test_many_files_of_data_do_not_parse_the_tests_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of 50 golden files that a module names took minutes."""
+    parsed: list[str] = []
+    monkeypatch.setattr(fixtures, "module_of", lambda text: parsed.append(text) or module_of(text))
+    data = [f"data/{at}.json" for at in range(50)]
+    standing = {"src/pk/load.py": f"FILES = {data}"}
+    assert names({}, test=TEST, standing=standing, data=data) == ()
+    assert 0 < len(parsed) < len(data)
 
 
 def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere() -> None:

@@ -185,6 +185,9 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
         libraries = [tmp_path / at / "libk.so" for at in ("build", "lib/site-packages/k", tmp_path.parent)]
         monkeypatch.setattr("pytest_perfgate.adapters.arms.overlay.mapped_libraries", lambda: set(map(str, libraries)))
         assert [path for path, _ in neighbour_modules(tmp_path, ["proof_k"])] == ["build/libk.so"], "loaded by its path"
+        for prefix, count in ((tmp_path.parent, 1), (tmp_path / "build", 0)):  # a Python around the project, and in it
+            monkeypatch.setattr(sys, "base_prefix", str(prefix))
+            assert len(neighbour_modules(tmp_path, ["proof_k"])) == count
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
