@@ -42,7 +42,7 @@ def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
     same = verdict(1e6, baseline=detects)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
     assert same.sentence == (
-        "the accepted run was too noisy to detect less than 300.0 %: the accepted time may be off by as much"
+        "the accepted run was too noisy to detect less than 300 %: the accepted time may be off by as much"
     )
     assert same.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",), (
         "accepting is no answer to what was not shown"
@@ -73,7 +73,7 @@ def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
     hardly = verdict(0.95e6, baseline=accepted(1e6, detects=0.05), shape=(0.98, 1.0, 1.02))
     assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, same.next), "as noisy itself, it is no better time"
     report = judge(measured(1e6), SLOWDOWN, baseline=detects, context=CONTEXT)
-    assert '"TMA loads"  can detect 300.0 %\n' in render_block(report)
+    assert '"TMA loads"  can detect 300 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
     assert max(map(len, narrow)) <= 60, "then is folded as why is"
 
@@ -94,7 +94,7 @@ def test_an_edit_from_a_noisy_run_is_neither_accepted_nor_confirmed_within_it() 
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", detects=1.5))
     result = verdict(2e6, context=context)
     assert (result.outcome, result.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than 150.0 %')
+    assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than 150 %')
     assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     no_better = verdict(
         2e6, context=replace(context, edited=accepted(2.2e6, why="x", detects=0.12)), shape=(0.8, 1, 1.2)

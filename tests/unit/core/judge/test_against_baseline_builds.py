@@ -138,7 +138,7 @@ def test_cleared_code_that_is_slower_than_accepted_has_a_cause_outside(
         (accepted(1e6), {"base_ns": 3e6}, Outcome.MOVED, "what differs: unknown"),
         (accepted(1e6), {"base_ns": 0.0}, Outcome.UNDECIDED, "no time of the base is known: it is open"),
         (accepted(1e6), {"base_ns": 0.0, "same": True}, Outcome.MOVED, "what differs: unknown"),
-        (accepted(1e6, detects=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be 100.0 % off"),
+        (accepted(1e6, detects=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be 100 % off"),
         (accepted(1e6, detects=0.8), {"base_ns": 1.9e6}, Outcome.MOVED, "what differs: unknown"),
         (accepted(1e6), {"base_ns": 3e6, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
         (accepted(1e6), {"base_ns": 0.0, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),

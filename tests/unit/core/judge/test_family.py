@@ -194,7 +194,7 @@ def test_a_mean_against_lines_of_noisy_runs_is_not_known() -> None:
     assert of(0.69e6, 1.07, 0.0).startswith("passed: ")  # faster by more than that
     assert of(0.7e6, 1.07, 0.0).startswith("undecided: ")
     assert of(1e6, 0.09, 0.09).startswith("passed: ")  # as well known as the limit asks
-    assert "a whole run may be off by 107.0 % here, so this is not confirmed; --perfgate-" in of(2e6, 1.07, 1.07)
+    assert "a whole run may be off by 107 % here, so this is not confirmed; --perfgate-" in of(2e6, 1.07, 1.07)
     assert of(2e6, 1.07, 1.07).startswith("suspect: ")  # slower by less than the lines may be off by
     assert of(2e6, 1.07, 0.0).startswith("regressed: ")
     assert of(2.1e6, 1.07, 1.07).startswith("regressed: ")

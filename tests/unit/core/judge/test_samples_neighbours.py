@@ -103,7 +103,7 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
     assert any("--perfgate-against" in line for line in queued.next)
     for less in (0.9e6, BASE):
         assert "without the wait for a processor it is no slower" in waiting_verdict(unqueued=less).sentence
-    sentence = "with 0.8 processors in use by others up to 122.5 %, and without the wait for a processor it is +100.0 %"
+    sentence = "with 0.8 processors in use by others up to 122 %, and without the wait for a processor it is +100.0 %"
     assert sentence in waiting_verdict(others=0.8).sentence
     assert "it is unknown how long the calls waited for a processor" in waiting_verdict(unqueued=None).sentence
 
