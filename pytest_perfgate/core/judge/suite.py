@@ -110,13 +110,12 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
 def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases without an accepted time that base and head cleared; a new test may be one for ever."""
     passed = [(r, v) for r in reports for v in r.verdicts if v.outcome is Outcome.PASSED]  # others have a block
-    cleared = {str(r.key): (v.metric, dict(v.evidence)) for r, v in passed if NO_LINE in dict(v.evidence)}
-    for compared, how in (
-        (True, "decided by base and head"),
-        (False, "not compared: base and head have the same code"),
-    ):
-        ours = {case: of.get(BUILDS) for case, (at, of) in cleared.items() if (at is not None) is compared}
-        if names := tuple(f"{case}: {shared}" if shared else case for case, shared in ours.items()):
+    cleared = {str(r.key): v for r, v in passed if NO_LINE in dict(v.evidence)}
+    facts = {case: dict.fromkeys(text for name, text in v.evidence if name == BUILDS) for case, v in cleared.items()}
+    ways = (True, "decided by base and head"), (False, "not compared: base and head have the same code")
+    for compared, how in ways:
+        cases = [case for case, verdict in cleared.items() if (verdict.metric is not None) is compared]
+        if names := tuple(f"{case}: {'; '.join(facts[case])}" if facts[case] else case for case in cases):
             text = f"{plural(len(names), 'case')} without an accepted time, {how}; next: perfgate accept --from RECORD"
             yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f'{text} --new --reason "..."', names=names)
 
