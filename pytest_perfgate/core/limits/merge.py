@@ -148,8 +148,9 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 def named(names: Iterable[str]) -> Selects:
     """Return a selection by names: a whole node id, one without parameters, a test's own name, a file, a folder."""
-    stripped = (name.strip().removeprefix("./") for name in names)
-    wanted = [name.replace("\\", "/") if "::" not in name else name for name in stripped]
+    spelled = (name.strip() for name in names)
+    paths = (name if "::" in name else name.replace("\\", "/") for name in spelled)
+    wanted = [path.removeprefix("./") for path in paths]
     return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
 
 

@@ -190,7 +190,7 @@ OTHER = CaseKey(nodeid="tests/cpu/test_norm.py::test_norm")
     [
         *("tests/gpu/test_gemm.py", "tests", "tests/gpu", "tests/gpu/", "tests\\gpu", " tests/gpu "),
         *(GEMM.nodeid, str(GEMM), "tests/gpu/test_gemm.py::TestSquare::test_gemm", f" {GEMM.nodeid} "),
-        *("./tests/gpu/test_gemm.py", "./tests/gpu/", f"./{GEMM.nodeid}"),
+        *("./tests/gpu/test_gemm.py", "./tests/gpu/", f"./{GEMM.nodeid}", ".\\tests\\gpu"),
         *("TestSquare::test_gemm[4096-bf16]", "TestSquare::test_gemm"),
     ],
 )
