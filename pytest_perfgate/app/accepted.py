@@ -145,7 +145,7 @@ class Accepted:
         return self.renamed_in(gone.path).get(was) == name
 
     def has_line(self, key: CaseKey) -> bool:
-        """Return whether a test without a measurement (``pytest.xfail``) has a line, without a new reason."""
+        """Return whether a test that was not measured (``pytest.xfail``) has a line that got no new reason."""
         store = self._tools.baselines
         for device in store.devices() if store is not None else ():
             then, now = self.then_and_now(device, key.path)

@@ -184,7 +184,7 @@ def with_run(before: Baseline, time: float, measurement: Measurement, signature:
 
 
 def counts_run(before: Baseline, signature: Signature, same: str) -> str:
-    """Return why the line counts this run already, which has the ``same`` value as the line; "" if it does not."""
+    """Return why the line counts this run already, "" if it does not; ``same`` says what is equal in both, or ""."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
     # A device's clock ticks, so a run of another commit, or a later one, may have the same value.

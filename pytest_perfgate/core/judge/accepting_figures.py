@@ -49,10 +49,10 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
     accepted = {(figure.name, figure.labels): figure for figure in before.figures} if before else {}
     metrics, apart = _requested(report, measurement, named), ""
     if add and before is not None:
-        if decision.after is None and (counted := _counted_already(before, metrics, signature)):
+        if decision.after is None and (why := _counted_already(before, metrics, signature)):
             metrics = {key: metric for key, metric in metrics.items() if key not in accepted}
             if not metrics:
-                return replace(decision, change=Change.COUNTED, why=counted)
+                return replace(decision, change=Change.COUNTED, why=why)
         apart = apart_from(before, measurement, signature, still=False, far=_fails(report))
     steps = tuple(_steps(report, measurement, metrics, accepted, add=add, again=add and not apart))
     figures = dict(accepted)

@@ -28,15 +28,15 @@ def test_a_line_of_figures_alone_has_no_time_to_compare_with() -> None:
     assert "no time is accepted" in alone.sentence
 
 
-UNBUILT = paired(NOT_SLOWER, 0.0, 0.0, 0.0, same=True, differences=())
+SAME_CODE = paired(NOT_SLOWER, 0.0, 0.0, 0.0, same=True, differences=())
 
 
 @pytest.mark.parametrize(
     ("text", "evidence", "outcome"),
     [
-        ("slowdown <= -10%", UNBUILT, Outcome.UNBASELINED),
+        ("slowdown <= -10%", SAME_CODE, Outcome.UNBASELINED),
         ("slowdown <= -10%", paired(NOT_SLOWER, 0.0, -0.01, 0.01), Outcome.BROKEN),
-        ("slowdown <= 0%", UNBUILT, Outcome.PASSED),
+        ("slowdown <= 0%", SAME_CODE, Outcome.PASSED),
     ],
 )
 def test_only_a_demanded_speed_up_needs_a_base_of_other_code(text: str, evidence: Paired, outcome: Outcome) -> None:

@@ -61,7 +61,7 @@ def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Out
         assert verdict.metric.value == evidence.shift
 
 
-UNBUILT = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="a1b2c3d", same=True)
+SAME_CODE = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="a1b2c3d", same=True)
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ UNBUILT = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="
 def test_what_is_one_code_with_its_base_is_never_a_regression(
     time: float, text: str, line: Baseline | None, expected: Outcome
 ) -> None:
-    verdict = beside(time, UNBUILT, text, baseline=line, context=replace(PAIRED_CONTEXT, policy=CI))
+    verdict = beside(time, SAME_CODE, text, baseline=line, context=replace(PAIRED_CONTEXT, policy=CI))
     assert verdict.outcome is expected
     assert "rounds" not in verdict.sentence
     assert ("which has the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
-    package = beside(time, replace(UNBUILT, shared=("conftest.py",)), text, baseline=line, context=PAIRED_CONTEXT)
+    package = beside(time, replace(SAME_CODE, shared=("conftest.py",)), text, baseline=line, context=PAIRED_CONTEXT)
     assert ("which has the same package" in package.sentence) is (expected is not Outcome.UNBASELINED)
     if expected is Outcome.PASSED:
         assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
-        named = beside(time, replace(UNBUILT, revision=True), text, baseline=line, context=PAIRED_CONTEXT)
+        named = beside(time, replace(SAME_CODE, revision=True), text, baseline=line, context=PAIRED_CONTEXT)
         assert named.baseline == verdict.baseline == line
         assert figure_note(verdict) == " (not compared: same code)"
 
 
-@pytest.mark.parametrize(("paired", "note"), [(UNBUILT, " (not compared: same package)"), (NOT_SLOWER, "")])
+@pytest.mark.parametrize(("paired", "note"), [(SAME_CODE, " (not compared: same package)"), (NOT_SLOWER, "")])
 def test_without_an_accepted_time_files_that_both_builds_share_are_named(paired: Paired, note: str) -> None:
     """Base and head read one helper, so that they do not show what an edit of it costs."""
     verdict = beside(1e6, replace(paired, shared=("tests/helpers.py",)), baseline=None)
