@@ -56,7 +56,8 @@ class Comparison:
     def __init__(self, arms: tuple[Arm, Arm], cases: Sequence[Case], stage: Stage, design: Design) -> None:
         self.arms, self.stage, self.design = arms, stage, design
         self.cases = {case.nodeid: case for case in cases}
-        self.rounds, self.problems = list[PairedRound](), dict[str, "Problem"]()
+        self.rounds: list[PairedRound] = []
+        self.problems: dict[str, Problem] = {}
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
         """Whether both sides have, and loaded in every round so far, the same code."""
         self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests

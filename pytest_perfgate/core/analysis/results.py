@@ -302,12 +302,11 @@ def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, fl
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:
     """Return the slowdown of each benchmark that both sides have."""
-    return MetricSet(
-        metrics=tuple(
-            Metric(name="slowdown", value=new / old - 1, dimension=_PART, labels=labels(case=r.name))
-            for r, old, new in _pairs(before, after)
-        )
+    slowdowns = (
+        Metric(name="slowdown", value=new / old - 1, dimension=_PART, labels=labels(case=r.name))
+        for r, old, new in _pairs(before, after)
     )
+    return MetricSet(metrics=tuple(slowdowns))
 
 
 def benchmark_comparison_table(before: Results, after: Results) -> Table:
@@ -315,9 +314,8 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
     pairs = sorted(_pairs(before, after), key=lambda pair: -(pair[2] / pair[1]))
     rows = [(result.name, old, new, new / old - 1, result.device) for result, old, new in pairs]
     findings, problems = differing(before, after)
-    fresh = (f"{finding.title}: {finding.detail}" for finding in findings)
-    screen = "within-process figures of one run each: a screen, no confirmation"
-    note = "; ".join((*(problem.what for problem in problems), *fresh, screen))
+    facts = (*(problem.what for problem in problems), *(f"{one.title}: {one.detail}" for one in findings))
+    note = "; ".join((*facts, "within-process figures of one run each: a screen, no confirmation"))
     return Table(columns=columns, rows=tuple(rows), note=note)
 
 
@@ -329,18 +327,20 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
     unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
     never = {one.name for one in before if not one.time} & {one.name for one in after if not one.time}
     untimed = [name + why.get(name, "") for name in sorted(never - {*fresh, *gone})]
-    alone = ((fresh, "new benchmark", ""), (untimed, "benchmark", " without a time in both"))
-    findings = tuple(Finding(title=plural(len(x), noun) + end, detail=_some(x)) for x, noun, end in alone if x)
+    findings = [Finding(title=plural(len(fresh), "new benchmark"), detail=_some(fresh))] if fresh else []
+    if untimed:
+        title = f"{plural(len(untimed), 'benchmark')} without a time in both"
+        findings.append(Finding(title=title, detail=_some(untimed)))
     problems = []
     if gone:
-        named = _some([name + why.get(name, "") for name in gone])
-        what = f"{plural(len(gone), 'benchmark')} gone or without a time now: {named}"
+        names = [name + why.get(name, "") for name in gone]
+        what = f"{plural(len(gone), 'benchmark')} gone or without a time now: {_some(names)}"
         problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
     if unlike:
         sides = f"{old[unlike[0]].statistic}, then {new[unlike[0]].statistic}"
         what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({sides}): {_some(_names(unlike))}"
         problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
-    return findings, tuple(problems)
+    return tuple(findings), tuple(problems)
 
 
 def unread(count: int) -> tuple[Finding, ...]:

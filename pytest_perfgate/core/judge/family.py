@@ -137,8 +137,9 @@ def _judge_family(
     if not members or len(figures) < len(members):
         gaps = [report for report, reading in zip(meant, readings) if reading is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
-    for dimension in {figure.dimension for figure in figures} - {limit.dimension}:
-        return Outcome.INVALID, f"{of} is {noun(dimension)}, its limit {noun(limit.dimension)}"
+    others = [figure.dimension for figure in figures if figure.dimension is not limit.dimension]
+    if others:
+        return Outcome.INVALID, f"{of} is {noun(others[0])}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
         return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
     mean = _Mean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)

@@ -90,8 +90,9 @@ def _others(names: Sequence[str], width: int) -> list[str]:
 def lost_by(report: CaseReport) -> tuple[object, ...]:
     """Return why a case has no figure, none to trust, or no line, as its block says it; empty for any other case."""
     loud = [v for v in report.verdicts if v.outcome not in _QUIET]
-    lost = all(v.outcome in _LOST or (v.outcome is Outcome.UNBASELINED and v.baseline is None) for v in loud)
-    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, *map(_of_all, v.next)) for v in loud * lost)
+    if not all(v.outcome in _LOST or (v.outcome is Outcome.UNBASELINED and v.baseline is None) for v in loud):
+        return ()
+    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, *map(_of_all, v.next)) for v in loud)
 
 
 def _of_all(step: str) -> str:
@@ -149,8 +150,10 @@ def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
     start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
     limit = by_floor(_limit(verdict.limit), verdict.raised)
     figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
-    fits = display_width(start) + 2 + display_width(figures) <= width
-    yield from (f"{start}  {figures}",) if fits else (start, f"  {figures}")
+    if display_width(start) + 2 + display_width(figures) <= width:
+        yield f"{start}  {figures}"
+    else:
+        yield from (start, f"  {figures}")
 
 
 def _rests_on(verdict: Verdict, measurement: Measurement | None) -> str:
@@ -246,12 +249,8 @@ def _sentences(verdicts: list[Verdict]) -> list[str]:
         groups.setdefault(verdict.sentence.removeprefix(f"{verdict.limit.metric}: "), []).append(verdict.limit.metric)
     if len(groups) < 2:
         return list(groups) if len(verdicts) > 1 else [verdict.sentence for verdict in verdicts]
-    named = {sentence: ", ".join(dict.fromkeys(names)) for sentence, names in groups.items()}
-    return [
-        sentence if sentence.startswith(names) else f"{names}: {sentence}"
-        for sentence, names in named.items()
-        if sentence
-    ]
+    named = ((sentence, ", ".join(dict.fromkeys(names))) for sentence, names in groups.items() if sentence)
+    return [sentence if sentence.startswith(names) else f"{names}: {sentence}" for sentence, names in named]
 
 
 def _reasons(verdicts: list[Verdict]) -> Iterator[str]:

@@ -288,7 +288,7 @@ def timeline(
     """Draw a dot for each run, a step with its commit at each change, lines at accepted time and anchor."""
     times, references = [entry.time for entry in entries], levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
-    whole, title = f"{alt}; {history_text(entries, changes, of)}", name * titled
+    whole, title = f"{alt}; {history_text(entries, changes, of)}", name if titled else ""
 
     def draw(width: int) -> str:
         return _history(width, title, (entries, changes, references, of), whole)
@@ -311,7 +311,7 @@ def _history(width: int, title: str, shown: Line, alt: str) -> str:
               whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
-    top = 14 + 20 * bool(title) + 16 * (1 + max((row for *_, row in steps), default=-1))
+    top = (34 if title else 14) + 16 * (1 + max((row for *_, row in steps), default=-1))
     days, failed = {one.when[:10] for one in entries}, any(one.outcome in _FAILED for one in entries)
     runs = f"runs{f' of {min(days)}' * (len(days) == 1)}, oldest first{'; crossed: failed' * failed}"
     frame = Frame(
