@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -219,7 +218,7 @@ def _edited_functions(before: Mapping[str, str], after: Mapping[str, str]) -> se
     """Return the functions and classes among the parts of a test that differ; none if another part differs."""
     pairs = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
     edited = {name: pair for name, pair in pairs.items() if pair[0] != pair[1] and not _is_import(*pair)}
-    functions = all(map(_is_function, chain.from_iterable(edited.values())))
+    functions = all(_is_function(side) for pair in edited.values() for side in pair)
     return {name.removeprefix(f"{PARAMETERS}: ") for name in edited} if functions else set()
 
 
@@ -246,7 +245,8 @@ def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
         calls = [one.func for line in lines for one in ast.walk(line) if isinstance(one, ast.Call)]
         roots = {first_name(one) for one in (*lines, *calls)}
         parameters = test.decorator_list if roots & arguments else ()
-        names.update(reached([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))]))
+        timed = reached([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))])
+        names.update({*timed} - (arguments - roots))  # what prepares the data of a fixture is not timed
     return names | meaning(names, scope).keys()
 
 

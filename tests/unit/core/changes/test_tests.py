@@ -302,6 +302,16 @@ def data(n):
 def size():
     return N
 
+@pytest.fixture
+def rows():
+    return drawn(N)
+
+def drawn(n):
+    return [n]
+
+def test_of_a_fixture(perfgate, rows):
+    perfgate(lambda: kernel(rows))
+
 def test_direct(perfgate):
     x = data(N)
     perfgate(kernel, x)
@@ -331,6 +341,7 @@ def test_of_another(perfgate):
     perfgate(sorted, data(N))
 """
 ALL = {
+    "test_of_a_fixture",
     "test_direct",
     "test_called_by_a_lambda",
     "test_in_a_region",
@@ -349,6 +360,7 @@ ALL = {
         ("N = 4096\n\ndef kernel(x):", "N = 4096\nimport math\n\ndef kernel(x):\n    math.sqrt(2)", dict.fromkeys(ALL, ("kernel",))),
         ("def part", "@jit\ndef part", dict.fromkeys(ALL, ("part",))),
         ("np.ones(n)", "np.ones(2 * n)", {}),  # prepares data
+        ("[n]", "[n, n]", {}),  # prepares the data of a fixture
         ("N = 4096", "N = 8192", {}),
         ("    return N", "    return 2 * N", {}),  # a fixture
         ("perfgate(kernel, x)", "perfgate(kernel, x + 1)", {}),
@@ -363,7 +375,7 @@ def test_functions_of_a_test_file_are_edited_in_what_a_test_times(
 
 
 def test_a_test_whose_data_and_kernel_are_edited_is_not_edited_in_its_call_alone() -> None:
-    both = TIMED.replace("x * 2", "x * 3").replace("np.ones(n)", "np.ones(2 * n)")
+    both = TIMED.replace("x * 2", "x * 3").replace("np.ones(n)", "np.ones(2 * n)").replace("[n]", "[n, n]")
     assert edited_in_calls(TIMED, both) == {}
 
 
