@@ -79,6 +79,7 @@ class Comparison:
         self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
         self.bare = {round_.nodeid for round_ in self.rounds if round_.bare}
         self.same = self.same and all(round_.same for round_ in self.rounds)
+        self._take_edited(self.cases.values())
 
     def alike(self, nodeid: str) -> bool:
         """Return whether both sides have the same code of a test, its own file included."""
@@ -144,8 +145,7 @@ class Comparison:
                 child.close()
         if finished:
             self._check_modules(pair, cases, own=any(version))
-        alone = [case for case in cases if self.same or case.nodeid in self.bare]
-        edited = self.own.take_edited(alone, self.beside if self.arms[BASE].mode == "overlay" else {})
+        edited = self._take_edited(cases)
         self.rounds[before:] = [round_ for round_ in self.rounds[before:] if round_.nodeid not in edited]
         lost = [case for case in cases if case.nodeid not in finished - edited]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
@@ -154,6 +154,10 @@ class Comparison:
             self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
         self.start_s, self.rounds[before:] = _shared(self, self.rounds[before:])
         return again
+
+    def _take_edited(self, cases: Iterable[Case]) -> frozenset[str]:
+        alone = [case for case in cases if self.same or case.nodeid in self.bare]
+        return self.own.take_edited(alone, self.beside if self.arms[BASE].mode == "overlay" else {})
 
     def _played(
         self, pair: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[ChildJob]
@@ -350,10 +354,8 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
             for capture in (round_.base, round_.head)[side]:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
-    reasons = {
-        key: next(filter(None, problems), _rarely(len(problems), ran[key.nodeid])) for key, problems in faults.items()
-    }
-    return {key: why for key, why in reasons.items() if why}
+    reasons = ((key, next(filter(None, own), _rarely(len(own), ran[key.nodeid]))) for key, own in faults.items())
+    return {key: why for key, why in reasons if why}
 
 
 def _fault(capture: Capture) -> str:
@@ -394,6 +396,5 @@ def _figures(comparison: Comparison, at: tuple[int, int, CaseKey], tails: Sequen
         captures = (comparison.rounds[number].base, comparison.rounds[number].head)[side]
         capture = next((capture for capture in captures if capture.key == key), None)
         metrics = metrics_of_capture(capture, tails).metrics if capture is not None else ()
-        finite = {(metric.name, metric.labels): metric for metric in metrics if math.isfinite(metric.value)}
-        comparison.figures[at] = finite
+        comparison.figures[at] = {(m.name, m.labels): m for m in metrics if math.isfinite(m.value)}
     return comparison.figures[at]

@@ -337,6 +337,10 @@ def test_an_edited_module_beside_a_test_runs_in_the_version_of_each_build() -> N
         assert {(one.own_file, one.shared) for one in results.values()} == {(why, ())}
         assert results[CaseKey(nodeid="t.py::test_1")].decision is decision
         assert (len(comparison.rounds) > 2) is bool(why), "the same code needs one round of each test"
+        again = Comparison(comparison.arms, cases(2), stage, comparison.design)
+        again.resume(comparison.rounds)
+        assert heard(again)[CaseKey(nodeid="t.py::test_1")].decision is decision, "a run that was cut short goes on"
+        assert {again.own.reason(nodeid) for nodeid in again.cases} == {why}
 
 
 @pytest.mark.parametrize(("modules", "content"), [(SAME, "x"), (dict.fromkeys(SAME, ()), "y")], ids=["same", "bare"])
