@@ -58,8 +58,7 @@ class Comparison:
         self.cases = {case.nodeid: case for case in cases}
         self.rounds: list[PairedRound] = []
         self.problems: dict[str, Problem] = {}
-        self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
-        """Whether both sides have, and loaded in every round so far, the same code."""
+        self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content  # and loaded the same so far
         self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests
         self.bare = set[str]()  # tests that load the same files on both sides and none of the package
         self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded

@@ -81,10 +81,12 @@ def test_without_the_tool_it_is_not_measured_and_says_what_to_install(staged: Pr
     lone.mkdir()
     (lone / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
     run = staged.run("--perfgate=full", ci=True, PATH=str(lone))
-    text = " ".join(run.says("test_region[4]").split())
-    assert "NOT MEASURED" in text
-    assert "nsys is not on the PATH" in text
-    assert "install Nsight Systems" in text
+    first, other = (" ".join(run.says(test).split()) for test in ("test_call", "test_region[4]"))
+    assert "NOT MEASURED" in first
+    assert "nsys is not on the PATH" in first
+    assert "install Nsight Systems" in first
+    assert "NOT MEASURED" in other
+    assert "the same reason as test_it.py::test_call" in other
 
 
 def test_quick_mode_says_how_to_take_a_capture_whether_a_limit_needs_it_or_not(staged: Project) -> None:
