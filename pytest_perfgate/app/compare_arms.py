@@ -78,7 +78,7 @@ class Comparison:
         self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
         self.bare = {round_.nodeid for round_ in self.rounds if round_.bare}
         self.same = self.same and all(round_.same for round_ in self.rounds)
-        self._take_edited(self.cases.values())
+        _take_edited(self, self.cases.values())
 
     def alike(self, nodeid: str) -> bool:
         """Return whether both sides have the same code of a test, its own file included."""
@@ -144,7 +144,7 @@ class Comparison:
                 child.close()
         if finished:
             self._check_modules(pair, cases, own=any(version))
-        edited = self._take_edited(cases)
+        edited = _take_edited(self, cases)
         self.rounds[before:] = [round_ for round_ in self.rounds[before:] if round_.nodeid not in edited]
         lost = [case for case in cases if case.nodeid not in finished - edited]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
@@ -153,10 +153,6 @@ class Comparison:
             self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
         self.start_s, self.rounds[before:] = _shared(self, self.rounds[before:])
         return again
-
-    def _take_edited(self, cases: Iterable[Case]) -> frozenset[str]:
-        alone = [case for case in cases if self.same or case.nodeid in self.bare]
-        return self.own.take_edited(alone, self.beside if self.arms[BASE].mode == "overlay" else {})
 
     def _played(
         self, pair: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[ChildJob]
@@ -204,6 +200,11 @@ class Comparison:
         foreign = ((arm, foreign_modules(arm, loaded, own=own)) for arm, loaded in zip(self.arms, pair.modules))
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
         self.same = self.same and (own or same_code(*pair.modules))  # own files may import other modules
+
+
+def _take_edited(comparison: Comparison, cases: Iterable[Case]) -> frozenset[str]:
+    alone = [case for case in cases if comparison.same or case.nodeid in comparison.bare]
+    return comparison.own.take_edited(alone, comparison.beside if comparison.arms[BASE].mode == "overlay" else {})
 
 
 @contextmanager
