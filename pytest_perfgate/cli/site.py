@@ -51,7 +51,7 @@ def run_regressions(options: Namespace) -> int:
     from pytest_perfgate.core.render.html import render_markdown
 
     since, before = day(options.since, today()), day(f"{options.stale}d", today())
-    if since > today().isoformat():
+    if since > (today() + dt.timedelta(days=1)).isoformat():  # days are those of UTC; in the east, tomorrow has begun
         raise PerfgateError("command-usage", f"--since {since} is in the future", fix="2026-06-01, or 7d")
     project, device = Project(options), options.device or "*"
     lines, figures = trends(project, device)

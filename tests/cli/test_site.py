@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import shutil
@@ -74,6 +75,12 @@ def test_regressions_of_nothing(place: Place, words: list[str], code: str) -> No
     place.perfgate("history", "add", place.record(day(1, 1e6)))
     done = place.perfgate("regressions", *words)
     assert (done.code, code in done.err) == (2, True)
+
+
+def test_a_day_that_has_begun_in_the_east_is_not_in_the_future(place: Place) -> None:
+    place.perfgate("history", "add", place.record(day(1, 1e6)))
+    tomorrow = dt.datetime.now(dt.timezone.utc).date() + dt.timedelta(days=1)
+    assert place.perfgate("regressions", "--since", tomorrow.isoformat()).code == 0
 
 
 def pages(place: Place) -> dict[str, str]:
