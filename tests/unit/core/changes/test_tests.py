@@ -382,6 +382,14 @@ def test_a_test_takes_the_edited_modules_that_its_file_imports_directly_or_throu
     assert own.take_edited([case], {case.nodeid: tuple(texts)}) == frozenset(), "it has taken them"
     assert own.files([case]) == (("b/parts.py", "X = 1\n"),)
     assert own.reason(case.nodeid) == "has another b/parts.py, and ran its own b/parts.py"
+    for first in ("", "def test_one(): 0\n"):
+        edited = {**texts, "b/t.py": (first, texts["b/t.py"][1])}
+        before, resumed = OwnFiles(edited.__getitem__), OwnFiles(edited.__getitem__)
+        assert before.falls_back(case, "ImportError") is bool(first)
+        before.take_edited([case], {case.nodeid: tuple(texts)})
+        resumed.take_again([(case, before.reason(case.nodeid))])
+        assert resumed.version(case.nodeid) == before.version(case.nodeid) == (bool(first), False, ("b/parts.py",))
+        assert resumed.reason(case.nodeid) == before.reason(case.nodeid)
     texts |= {"b/parts.py": ("X = 1  # one\n", "X = 1\n"), "b/kernels.py": ("from . import parts\n", "import parts\n")}
     again = OwnFiles(lambda path: (None, texts[path][1]) if path == "b/kernels.py" else texts[path])
     assert again.take_edited([case], {case.nodeid: tuple(texts)}) == frozenset(), "a comment, and a module that is new"
