@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read
-from pytest_perfgate.core.changes.tests import absent, hidden
+from pytest_perfgate.core.changes.tests import absent, edited_modules, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.project import DEPENDENCIES
@@ -275,16 +275,19 @@ def unready(comparison: Comparison) -> dict[str, str]:
     return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
 
 
-def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
-    """Return loaded files whose code differs at the base; other test files are ignored."""
+def edited_imports(case: Case, loaded: Sequence[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
+    """Return loaded files whose code differs at the base; other test files, and their new modules, are ignored."""
     test, others = case.nodeid.partition("::")[2].partition("[")[0], set(tests) - {case.path}
+    old = (first := show(case.path)) is not None and same_test(first, _text(root / case.path), test)
+    here = tuple((path, "", _text(root / path)) for path in (case.path, *loaded) if path.endswith(".py"))
+    used = ("conftest.py", "__init__.py", ".so", *edited_modules(case.path, here)) if old else ("",)
 
     def differs(path: str) -> bool:
         then, now = show(path), _text(root / path)
         if path == case.path:
-            return then is not None and not same_test(then, now, test)
+            return then is not None and not old
         new = (root / path).exists() and Path(path).suffixes != [".so"]  # of a library, its sources are compared
-        return new if then is None else not same_program(then, now)
+        return (new and path.endswith(used)) if then is None else not same_program(then, now)
 
     return tuple(path for path in loaded if path not in others and differs(path))
 
