@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read
-from pytest_perfgate.core.changes.tests import absent, hidden
+from pytest_perfgate.core.changes.tests import absent, edited_modules, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.project import DEPENDENCIES
@@ -49,7 +49,6 @@ FOLDER = ".perfgate"
 
 _UNNAMED = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth", "sitecustomize.py", "usercustomize.py")
 """Files that Python may load in place of a source, or at its start."""
-
 _LIBRARY = re.compile(r"^(?!.*\.(?:abi3|cpython-|pypy)).*\.so[.\d]*$")  # no module of Python
 
 
@@ -66,8 +65,7 @@ def binary_files(change: JudgedChange) -> Differences:
     return Differences(names=tuple(sorted(files.intersection(change.repository.files("HEAD", ".") if files else ()))))
 
 
-_HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
-"""Names by which a conftest keeps files from being collected."""
+_HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")  # to leave out files
 
 
 def absent_tests(change: JudgedChange) -> Differences:
@@ -78,8 +76,7 @@ def absent_tests(change: JudgedChange) -> Differences:
     texts = touched(change.base, WORDS) or {}
     hides = any(path.rpartition("/")[2] == "conftest.py" for path in touched(change.base, _HIDING) or {})
     if hides:
-        every = touched(NOTHING, WORDS) or {}
-        texts = {**{path: (text, text) for path, (_, text) in every.items()}, **texts}
+        texts = {**{path: (now, now) for path, (_, now) in (touched(NOTHING, WORDS) or {}).items()}, **texts}
     present = suite.collected | suite.deselected
     if change.gate_judge.revision:
         return Differences(names=tuple(sorted(absent(texts, present, suite.reach))))
@@ -278,16 +275,19 @@ def unready(comparison: Comparison) -> dict[str, str]:
     return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
 
 
-def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
-    """Return loaded files whose code differs at the base; other test files are ignored."""
+def edited_imports(case: Case, loaded: Sequence[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
+    """Return loaded files whose code differs at the base; other test files, and their new modules, are ignored."""
     test, others = case.nodeid.partition("::")[2].partition("[")[0], set(tests) - {case.path}
+    old = (first := show(case.path)) is not None and same_test(first, _text(root / case.path), test)
+    here = tuple((path, "", _text(root / path)) for path in (case.path, *loaded) if path.endswith(".py"))
+    used = ("conftest.py", "__init__.py", ".so", *edited_modules(case.path, here)) if old else ("",)
 
     def differs(path: str) -> bool:
         then, now = show(path), _text(root / path)
         if path == case.path:
-            return then is not None and not same_test(then, now, test)
-        if then is None:
-            return (root / path).exists() and not _LIBRARY.search(path)  # of a library, its sources are compared
+            return then is not None and not old
+        if then is None:  # of a library, its sources are compared
+            return (root / path).exists() and not _LIBRARY.search(path) and path.endswith(used)
         return not same_program(then, now)
 
     return tuple(path for path in loaded if path not in others and differs(path))

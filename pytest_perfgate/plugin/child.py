@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
@@ -39,7 +40,7 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring, figures_for, measuring_tools
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.devices import unforkable, untouched
+from pytest_perfgate.wiring.devices import settle_near, unforkable, untouched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -61,8 +62,7 @@ class ChildBench(MeasuringBench):
         self, case: Case, measuring: Measuring, parent: Parent, keep_to: Callable[..., object], start: str = ""
     ) -> None:
         super().__init__(case, measuring)
-        self._parent, self._turns, self._start = parent, False, start
-        self._keep_to = keep_to
+        self._parent, self._keep_to, self._turns, self._start = parent, keep_to, False, start
 
     @property
     def _compares(self) -> bool:
@@ -136,8 +136,6 @@ class ChildRole:
         if self._job.cpus:
             self._cores = os.sched_getaffinity(0)
         elif "PERFGATE_CORES" in os.environ:
-            from pytest_perfgate.wiring.devices import settle_near
-
             settle_near()
         for item, behind in zip(session.items, [*session.items[1:], None]):
             self._parent.send(Ready(nodeid=item.nodeid))
@@ -275,6 +273,8 @@ class OwnFileFinder:
 
     def __init__(self, texts: Mapping[str, str], config: pytest.Config) -> None:
         self._texts, self._config = texts, config
+        if cache := os.environ.get("NUMBA_CACHE_DIR"):  # Numba tells versions apart by the file's time and size alone
+            os.environ["NUMBA_CACHE_DIR"] = f"{cache}/own-{crc32(repr(sorted(texts.items())).encode()):08x}"
         self._names = {Path(p).parent.name if p.endswith("/__init__.py") else Path(p).stem for p in texts}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, *_: object) -> ModuleSpec | None:

@@ -197,9 +197,6 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
                 yield f"{node}: {after[0] if after[0] != node else 'here'}, and not collected"
 
 
-_DEFINITIONS = ("FunctionDef(", "AsyncFunctionDef(", "ClassDef(")
-
-
 @lru_cache(maxsize=64)
 def edited_in_calls(then: str, now: str) -> Mapping[str, tuple[str, ...]]:
     """Return tests of which only functions and classes are edited that the file has and the test times, with these."""
@@ -229,7 +226,7 @@ def _is_import(then: str | None, now: str | None) -> bool:
 
 def _is_function(source: str | None) -> bool:
     """Return whether a name is a function or class, or missing in this version."""
-    return source is None or (source.startswith(_DEFINITIONS) and "'fixture'" not in source)
+    return source is None or (source.partition("(")[0].endswith("Def") and "'fixture'" not in source)
 
 
 def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
@@ -359,8 +356,7 @@ class OwnFiles:
 
     def edited(self, case: Case) -> bool:
         """Return whether the change edits the file of a test or its conftests."""
-        then, now = self._both(case.path)
-        return then != now or bool(self._edited_conftests(case))
+        return len({*self._both(case.path)}) == 2 or bool(self._edited_conftests(case))
 
     def differs(self, case: Case) -> bool:
         """Return whether a test differs in the base by the files that are its own there."""

@@ -172,6 +172,9 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
     assert edited_imports(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
     assert edited_imports(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
+    for text, new in ((TEST, ()), ("from helper import work\n" + TEST, ("helper.py",))):  # else another test's
+        (tmp_path / "t.py").write_text(text)
+        assert edited_imports(case, ("t.py", "helper.py"), ("t.py",), tmp_path, {"t.py": text}.get) == new
     libraries, modules = ("libk.so", "libk.so.1.2", "libk-2.3.so"), ("k.abi3.so", "k.cpython-311-x86_64-linux-musl.so")
     for name in (*libraries, *modules):
         (tmp_path / name).touch()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from compileall import compile_file
+from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 
@@ -57,6 +59,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (folder / name).write_text("import nowhere\n" if "t" in name[:5] else HELPER)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/arm/numba")
     yield folder
     for name in [one for one in sys.modules if one.startswith("own_suite")]:
         del sys.modules[name]
@@ -73,6 +76,7 @@ def test_another_text_stands_in_for_the_file(suite: Path, file: str, request: py
     assert inspect.getsource(module.test_size) == "def test_size():\n    assert size + 1 == 8\n"
     with pytest.raises(AssertionError, match=r"\(6 \+ 1\) == 8"):
         module.test_size()
+    assert fnmatch(os.environ["NUMBA_CACHE_DIR"], "/arm/numba/own-????????"), "Numba compares the times of files"
     assert own.find_spec("own_suite.helper", [str(suite)]) is None
     assert own.find_spec(file, [str(suite.parent)]) is None
     assert own.find_spec(f"nowhere.{file}", [str(suite)]) is not None, "pytest names a module by its place"
