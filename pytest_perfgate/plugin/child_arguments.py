@@ -282,7 +282,7 @@ def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float 
 def alike_words(session: SessionState, comparison: Comparison) -> str:
     """Return what can differ where base and head hold the same package: edited files, or the machine."""
     base, *_ = comparison.arms
-    own = sorted({case.path for case in comparison.cases.values() if not comparison.alike(case.nodeid)})
+    own = sorted({case.path for case in comparison.cases.values() if case.path in comparison.own.paths(case)})
     repository, places = session.gate_judge.tools.repository, session.settings.project.test_paths
     tests = {"conftest.py", *(case.path for case in session.cases.values())}
     changed = list(map(Path, repository.changed(base.revision) if repository and base.revision else ()))

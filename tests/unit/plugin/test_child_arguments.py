@@ -101,16 +101,17 @@ _NOTHING = "base and head hold the same code: only the machine, or a file that b
 @pytest.mark.parametrize(
     ("mode", "own", "edited", "text"),
     [
-        ("overlay", False, ("README.md",), _NOTHING),
-        ("worktree", False, ("README.md", "k.py"), _NOTHING),
-        ("overlay", False, ("README.md", "k.py"), f"{_SAME}each runs its own k.py where a test imports it"),
-        ("overlay", False, ("tests/conftest.py",), f"{_SAME}both read the head's tests/conftest.py"),
-        ("overlay", False, ("t.py", "h/a.py"), f"{_SAME}both read the head's t.py, h/a.py"),
-        ("overlay", True, ("t.py",), f"{_SAME}each runs its own t.py"),
-        ("overlay", True, ("t.py", "h/a.py"), f"{_SAME}each runs its own t.py; both read the head's h/a.py"),
+        ("overlay", "", ("README.md",), _NOTHING),
+        ("worktree", "", ("README.md", "k.py"), _NOTHING),
+        ("overlay", "", ("README.md", "k.py"), f"{_SAME}each runs its own k.py where a test imports it"),
+        ("overlay", "", ("tests/conftest.py",), f"{_SAME}both read the head's tests/conftest.py"),
+        ("overlay", "", ("t.py", "h/a.py"), f"{_SAME}both read the head's t.py, h/a.py"),
+        ("overlay", "k.py", ("k.py",), f"{_SAME}each runs its own k.py where a test imports it"),
+        ("overlay", "t.py", ("t.py",), f"{_SAME}each runs its own t.py"),
+        ("overlay", "t.py", ("t.py", "h/a.py"), f"{_SAME}each runs its own t.py; both read the head's h/a.py"),
     ],
 )
-def test_edited_files_are_named_beside_the_same_package(mode: str, own: bool, edited: Any, text: str) -> None:
+def test_edited_files_are_named_beside_the_same_package(mode: str, own: str, edited: Any, text: str) -> None:
     session: Any = SimpleNamespace(
         gate_judge=SimpleNamespace(
             tools=SimpleNamespace(repository=SimpleNamespace(changed=lambda revision: edited)),
@@ -119,9 +120,9 @@ def test_edited_files_are_named_beside_the_same_package(mode: str, own: bool, ed
         settings=SimpleNamespace(project=SimpleNamespace(test_paths=("./h",))),
         cases=(cases := {"t.py::test_a": SimpleNamespace(path="t.py", nodeid="t.py::test_a")}),
     )
-    for base, words in [("c0ffee", text), ("", f"{_SAME}each runs its own t.py" if own else _NOTHING)]:
+    for base, words in [("c0ffee", text), ("", f"{_SAME}each runs its own t.py" if own == "t.py" else _NOTHING)]:
         arms = (SimpleNamespace(revision=base, mode=mode),)
-        comparison: Any = SimpleNamespace(arms=arms, cases=cases, alike=lambda nodeid: not own)
+        comparison: Any = SimpleNamespace(arms=arms, cases=cases, own=SimpleNamespace(paths=lambda case: (own,)))
         assert alike_words(session, comparison) == words
 
 
