@@ -108,9 +108,20 @@ def _key(name: str, kind: str, doc: str, default: str = "", choices: tuple[str, 
     return ConfigKey(name=name, kind=kind, doc=doc, default=default, choices=choices)
 
 
+TEST_KEYS: tuple[ConfigKey, ...] = (
+    _key("pattern", "text", "glob over node ids"),
+    _key("limits", "texts", "limits of these tests"),
+    _key("on", "texts", "devices on which these limits apply"),
+    _key("timer", "text", "their timer"),
+    _key("capture", "texts", "captures of these tests"),
+    _key("rounds", "count", "fresh processes for each case"),
+    _key("budget", "seconds", "sampling time of a case in one process"),
+)  # fmt: skip
+
 KEYS: tuple[ConfigKey, ...] = (
     _key("limits", "texts", "limits of every gated test", "`slowdown <= 3%` for a test without any limit"),
-    _key("tests", "tests", "settings per node-id pattern: `[[tool.perfgate.tests]]`"),
+    _key("tests", "tests",
+         f"settings per node-id pattern: `[[tool.perfgate.tests]]` with {', '.join(key.name for key in TEST_KEYS)}"),
     _key("tables", "texts", "pairs of parameters as `--perfgate-table` takes them", "none"),
     _key("mode", "choice", "when to measure", "full in CI, else quick", _MODES),
     _key("rounds", "count", "fresh processes for each case in full mode", "3"),
@@ -162,16 +173,6 @@ KEYS: tuple[ConfigKey, ...] = (
     _key("nsys", "options",
          "how exports are read: `[tool.perfgate.nsys]`: preset (pithtrain, megatron, ddp), anchor, stage and others"),
     _key("device", "tables", "data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
-)  # fmt: skip
-
-TEST_KEYS: tuple[ConfigKey, ...] = (
-    _key("pattern", "text", "glob over node ids"),
-    _key("limits", "texts", "limits of these tests"),
-    _key("on", "texts", "devices on which these limits apply"),
-    _key("timer", "text", "their timer"),
-    _key("capture", "texts", "captures of these tests"),
-    _key("rounds", "count", "fresh processes for each case"),
-    _key("budget", "seconds", "sampling time of a case in one process"),
 )  # fmt: skip
 
 POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (

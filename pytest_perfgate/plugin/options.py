@@ -38,6 +38,15 @@ def from_one(text: str) -> int:
     raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
+def a_file(text: str) -> str:
+    """Refuse ``-``, which other programs take for the standard output: pytest writes its own text there."""
+    if text.strip() != "-":
+        return not_empty(text)
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError("name a file; pytest writes its own text to the standard output")
+
+
 class Option:
     """One option: its name, its arguments for argparse, its defaults here and in CI."""
 
@@ -133,9 +142,11 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "PATH"},
         ".perfgate/history.db",
     ),
-    Option("--perfgate-json", "also write the record of this run to this file", {"metavar": "PATH"}, "none"),
-    Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH"}, "none"),
-    Option("--perfgate-markdown", "write the report as Markdown", {"metavar": "PATH"}, "none"),
+    Option(
+        "--perfgate-json", "also write the record of this run to this file", {"metavar": "PATH", "type": a_file}, "none"
+    ),
+    Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH", "type": a_file}, "none"),
+    Option("--perfgate-markdown", "write the report as Markdown", {"metavar": "PATH", "type": a_file}, "none"),
 )
 
 

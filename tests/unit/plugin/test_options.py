@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +36,14 @@ def test_a_variable_that_is_not_set_is_not_an_option_left_out(name: str, empty: 
 def test_no_rounds_are_not_the_usual_rounds(count: str) -> None:
     with pytest.raises(argparse.ArgumentError, match="not a whole number from 1"):
         parser().parse_args([f"--perfgate-rounds={count}"])
+
+
+@pytest.mark.parametrize("option", ["json", "html", "markdown"])
+@pytest.mark.parametrize(("path", "message"), [("-", "name a file"), ("", "is a variable unset?")])
+def test_the_standard_output_and_no_name_are_not_files(option: str, path: str, message: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=re.escape(message)):
+        parser().parse_args([f"--perfgate-{option}={path}"])
+    assert vars(parser().parse_args([f"--perfgate-{option}=r.out"]))[f"perfgate_{option}"] == "r.out"
 
 
 def test_what_is_given_is_taken() -> None:
