@@ -177,7 +177,7 @@ def _change(now: Metric, then: Metric | None) -> str:
     if then is None:
         return ABSENT
     if now.dimension is Dimension.FRACTION:
-        return f"{(now.value - then.value) * 100:+.1f} points"
+        return f"{(now.value - then.value) * 100:+.1f} pp"
     both = [m.interval for m in (now, then) if m.interval and m.dimension is Dimension.TIME]
     alike = len(both) > 1 and max(one.low for one in both) <= min(one.high for one in both)
     moved = _moved(now.value / then.value - 1, now.name) if then.value else ""

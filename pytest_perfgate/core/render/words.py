@@ -125,9 +125,9 @@ class FigureLevel:
         return quantity(level - self.raised, self.dimension, digits)
 
     def step(self, then: float, now: float) -> str:
-        """Return a change: of a percentage in points, of what may be 0 as an amount, else as a share."""
+        """Return a change: of a percentage in pp, of what may be 0 as an amount, else as a share."""
         if self.dimension is Dimension.FRACTION:
-            return f"{(now - then) * 100:+.1f} points"
+            return f"{(now - then) * 100:+.1f} pp"
         return f"{self.text(then)} -> {self.text(now)}" if self.raised and now != then else signed(now / then - 1)
 
     def best(self, levels: Iterable[float]) -> float:

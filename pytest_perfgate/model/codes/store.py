@@ -142,7 +142,7 @@ STORE_CODES = codes_of(
         "accept-ci": (
             "Baselines are not written in CI",
             "a job that writes its own baseline would compare each run with itself",
-            "accept in a checkout with --from RECORD, or pass --in-ci if this job is meant to write them",
+            "run it in a checkout (accept and prune take --from RECORD), or pass --in-ci if this job writes baselines",
         ),
         "accept-untrusted": (
             "A measurement that cannot be trusted cannot be accepted",

@@ -180,7 +180,7 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
     before = {place: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
     text = render_entry(Version(name="v3"), [now], before=before)
     assert "| Duration | 900 µs | 10.0 % faster |" in text
-    assert "| Occupancy | 50 % | +12.5 points |" in text
+    assert "| Occupancy | 50 % | +12.5 pp |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
     for high, cell in ((1.0e6, "10.0 % faster (within noise)"), (0.95e6, "10.0 % faster")):
         wide = replace(now.measurement.metrics.metrics[0], interval=Interval(low=0.8e6, high=high))

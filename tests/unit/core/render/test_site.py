@@ -116,7 +116,7 @@ def test_figures_and_speed_ups_have_a_place() -> None:
     faster = (replace(metrics[0], value=0.56), metrics[1])
     entries = [replace(s, metrics=faster if at == 2 else metrics) for at, s in enumerate(line(1e5, 1e5, 1e5))]
     site = pages(Trend(entries))
-    assert "+6.0 points" in site[case_path("H/200", KEY)]
+    assert "+6.0 pp" in site[case_path("H/200", KEY)]
     assert "speedup(over=torch)" in site[case_path("H/200", KEY)]
     assert "over torch" in site["H-200/index.html"]
     assert "1.5x" in site["H-200/index.html"]
@@ -173,8 +173,8 @@ COUNT, BYTES, PART = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION
         ("registers", COUNT, 128.0, 130.0, "128", "+1.6 %", "slower"),
         ("registers", COUNT, 128.0, 127.0, "128", "-0.8 %", "faster"),
         ("spills", BYTES, 0.0, 16.0, "0 B", "0 B -&gt; 16 B", "slower"),
-        ("overlap", PART, 0.8, 0.7, "80 %", "-10.0 points", "slower"),
-        ("overlap", PART, 0.7, 0.8, "70 %", "+10.0 points", "faster"),
+        ("overlap", PART, 0.8, 0.7, "80 %", "-10.0 pp", "slower"),
+        ("overlap", PART, 0.7, 0.8, "70 %", "+10.0 pp", "faster"),
     ],
 )
 def test_a_gated_figure_has_its_line_its_level_and_its_steps(
