@@ -14,7 +14,7 @@ from pytest_perfgate.app.measure import NoisyCall, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.rounds import FUTILE, Pairs, RoundsResult, figure_finding, look, more_slow, wanted
+from pytest_perfgate.core.judge.rounds import FUTILE, all_looks, figure_finding, further_rounds, more_slow
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import about, plural, span
@@ -28,6 +28,7 @@ from pytest_perfgate.model.verdict import Paired
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.app.measure import Rounds
+    from pytest_perfgate.core.judge.rounds import Pairs, RoundsResult
     from pytest_perfgate.model.measurement import Measurement
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Capture, CaseResult
@@ -127,7 +128,7 @@ class Screening:
         for key, pairs in self._pairs.items():
             before = self._results.get(key)
             if before is None or not before.settled:
-                self._results[key] = look(before, pairs, self._threshold(key), self._comparison.design)
+                self._results[key] = all_looks(before, pairs, self._threshold(key), self._comparison.design)
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
@@ -163,18 +164,18 @@ class Screening:
             return False
         return key in self._for_means or open_figures(self._comparison, key, request, played)
 
-    def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
+    def _paired(self, key: CaseKey, result: RoundsResult, revision: bool) -> Paired:
         pairs, comparison = self._pairs[key], self._comparison
         if cleared_as_same(comparison, key):
             return self._result(key, revision, decision=Decision.NOT_SLOWER, base_ns=_base_time(comparison, key))
-        deciding = captures_of(comparison.rounds, ROUND).get(key, [])[: finding.rounds]
+        deciding = captures_of(comparison.rounds, ROUND).get(key, [])[: result.rounds]
         return self._result(
-            key, revision, decision=finding.decision, unstable=finding.unstable,
-            faster=finding.faster and not comparison.alike(key.nodeid), shift=finding.shift,
-            interval=finding.interval, p=finding.p, threshold=comparison.design.alpha, visible=finding.visible,
-            slow=finding.slow, differences=pairs.differences[: finding.rounds],
-            further=pairs.differences[finding.rounds :], base_ns=_base_time(comparison, key),
-            wants_s=_wants_s(comparison, self._threshold(key), key, finding),
+            key, revision, decision=result.decision, unstable=result.unstable,
+            faster=result.faster and not comparison.alike(key.nodeid), shift=result.shift,
+            interval=result.interval, p=result.p, threshold=comparison.design.alpha, visible=result.visible,
+            slow=result.slow, differences=pairs.differences[: result.rounds],
+            further=pairs.differences[result.rounds :], base_ns=_base_time(comparison, key),
+            wants_s=_wants_s(comparison, self._threshold(key), key, result),
             clocks_hz=paired_clocks(deciding), limited=power_limited(deciding), tunings=_tunings(deciding),
         )  # fmt: skip
 
@@ -237,20 +238,21 @@ class Late:
         return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
 
 
-def _want(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> Want:
+def _want(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> Want:
     """Return what a case needs: up to the first look, because few rounds show no scatter, then up to the last."""
-    likely, slow = wanted(finding, threshold, comparison.design), finding.shift >= threshold
+    likely, slow = further_rounds(result, threshold, comparison.design), result.shift >= threshold
     first, last = comparison.design.looks[0], comparison.design.last
-    rounds = max(1, min(likely, (first if finding.rounds < first else last) - finding.rounds))
+    rounds = max(1, min(likely, (first if result.rounds < first else last) - result.rounds))
     return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=slow, likely=likely)
 
 
-def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> float:
+def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> float:
     """Return the seconds that would decide an open case, infinite if too many; they do not help against groups."""
-    if finding.decision is not Decision.UNDECIDED or finding.unstable:
+    if result.decision is not Decision.UNDECIDED or result.unstable:
         return 0.0
-    more, round_s = wanted(finding, threshold, comparison.design), comparison.cost(key.nodeid) + comparison.start_s
-    return more * round_s if more + finding.rounds < FUTILE else math.inf
+    more = further_rounds(result, threshold, comparison.design)
+    round_s = comparison.cost(key.nodeid) + comparison.start_s
+    return more * round_s if more + result.rounds < FUTILE else math.inf
 
 
 def _rounds_played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
@@ -291,6 +293,7 @@ def _base_time(comparison: Comparison, key: CaseKey) -> float:
     return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
 
 
+# The first run: more processes of calls that are too noisy to be accepted for their limit.
 MOST = 10
 """The most processes of a first run: from three to ten, a kernel's interval narrowed from 253 % to 24 %."""
 
@@ -301,10 +304,7 @@ PlayRound = Callable[["Sequence[Case]", int], None]  # runs one round, by its nu
 
 
 def too_noisy(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[NoisyCall, ...]:
-    """Return the calls of a case that are too noisy to be accepted for their limit, and open speed-ups.
-
-    Without ``first``, two builds decide calls without an accepted time, and only speed-ups are returned.
-    """
+    """Return calls that are too noisy to accept, and open speed-ups; only these where two builds decide the others."""
     if result.outcome != "passed":
         return ()
     measured = measurements(result, gate_judge.tools)

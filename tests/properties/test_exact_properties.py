@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.judge.rounds import Design, Pairs, finding, look
+from pytest_perfgate.core.judge.rounds import Design, Pairs, all_looks, one_look
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann, shift_and_interval, signed_rank
 from pytest_perfgate.model.plan import Decision
 
@@ -42,8 +42,8 @@ def test_looking_after_each_round_says_what_looking_once_does(d: list[float], co
     whole, design = Pairs(base=(1.0,) * len(d), head=tuple(map(math.exp, d)), spread=0.01), Design(cases=cases)
     looked = None
     for count in range(1, len(d) + 1):
-        looked = look(looked, whole.first(count), counts, design)
-    once = look(None, whole, counts, design)
+        looked = all_looks(looked, whole.first(count), counts, design)
+    once = all_looks(None, whole, counts, design)
     assert looked == once
     assert once.decision is not Decision.SLOWER or once.rounds in design.looks
 
@@ -51,7 +51,7 @@ def test_looking_after_each_round_says_what_looking_once_does(d: list[float], co
 @given(st.lists(st.floats(-0.2, 0.2), min_size=7, max_size=30), st.floats(0.01, 0.3), st.floats(0.01, 0.3))
 def test_loosening_a_limit_never_turns_a_pass_into_a_regression(d: list[float], counts: float, more: float) -> None:
     whole = Pairs(base=(1.0,) * len(d), head=tuple(map(math.exp, d)), spread=0.01)
-    tight, loose = finding(whole, counts), finding(whole, counts + more)
+    tight, loose = one_look(whole, counts), one_look(whole, counts + more)
     assert tight.decision is not Decision.NOT_SLOWER or loose.decision is Decision.NOT_SLOWER
     assert loose.decision is not Decision.SLOWER or tight.decision is not Decision.NOT_SLOWER
 

@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.rounds import CLEARS, FORKS, IN_CI, MARGIN, OFTEN, Design, Pairs, look, more_slow
+from pytest_perfgate.core.judge.rounds import CLEARS, FORKS, IN_CI, MARGIN, OFTEN, Design, Pairs, all_looks, more_slow
 from pytest_perfgate.core.stats.inference import far, fisher
 from pytest_perfgate.core.stats.summary import t_quantile
 from pytest_perfgate.model.plan import Decision
@@ -38,7 +38,7 @@ def states(dice: np.random.Generator, size: tuple[int, ...]) -> Array:
 def decisions(differences: Array, design: Design) -> list[Decision]:
     ones = (1.0,) * design.last
     findings = (
-        look(None, Pairs(base=ones, head=tuple(np.exp(row)), spread=0.01), LIMIT, design) for row in differences
+        all_looks(None, Pairs(base=ones, head=tuple(np.exp(row)), spread=0.01), LIMIT, design) for row in differences
     )
     return [one.decision for one in findings]
 
@@ -131,7 +131,7 @@ def test_a_third_of_all_processes_three_times_slower_is_found_and_on_both_sides_
             base = np.where(dice.random(30) < share, 3.0, 1.0) * np.exp(dice.normal(0, 0.004, 30))
             head = np.where(dice.random(30) < 1 / 3, 3.0, 1.0) * np.exp(dice.normal(0, 0.004, 30))
             pairs = Pairs(base=tuple(base), head=tuple(head), spread=0.01)
-            one = look(None, pairs, 0.1, Design())
+            one = all_looks(None, pairs, 0.1, Design())
             finding = more_slow({"a": one}, {"a": pairs.first(one.rounds)}, {"a": 0.1}, 0.01)["a"]
             counts[share] += finding.decision is Decision.SLOWER
     assert counts[0.0] >= 0.75 * 60
@@ -172,7 +172,7 @@ def decisions_of(
     ones = (1.0,) * len(NUMBERS)
     rows = zip(np.exp(differences), floors)
     pairs = (Pairs(base=ones, head=tuple(row), spread=0.01, preloads=preloads, floor=floor) for row, floor in rows)
-    return [look(None, one, limit, Design()).decision for one in pairs]
+    return [all_looks(None, one, limit, Design()).decision for one in pairs]
 
 
 def drawn_slower(differences: Array, floors: Array, limit: float) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, RoundsResult, finding, look, more_slow
+from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, RoundsResult, all_looks, more_slow, one_look
 from pytest_perfgate.model.plan import Decision
 
 LIMIT = 0.03
@@ -33,7 +33,7 @@ class Variant:
         count = self.design.last
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
         pairs = self.pairs(suite, np.arange(count), when)
-        findings = {key: look(None, pair, LIMIT, self.design) for key, pair in pairs.items()}
+        findings = {key: all_looks(None, pair, LIMIT, self.design) for key, pair in pairs.items()}
         played = {key: pairs[key].first(one.rounds) for key, one in findings.items()}
         findings = more_slow(findings, played, dict.fromkeys(findings, LIMIT), self.design.alpha)
         return self._ruling(findings, sum(one.rounds for one in findings.values()) / TESTS)
@@ -51,7 +51,7 @@ class Variant:
     def _flat(self, suite: Suite) -> Ruling:
         count = FLAT_ROUNDS
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
-        findings = {key: finding(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
+        findings = {key: one_look(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
         share = Design().alpha / Design().level
         slower = np.array([f.p / share < 0.01 and f.shift >= LIMIT for f in findings.values()])
         return Ruling(slower, np.zeros(TESTS, bool), count)

@@ -21,7 +21,7 @@ from replay import write_table  # noqa: E402
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
-from pytest_perfgate.core.judge.rounds import Design, Pairs, look, more_slow  # noqa: E402
+from pytest_perfgate.core.judge.rounds import Design, Pairs, all_looks, more_slow  # noqa: E402
 from pytest_perfgate.core.judge.samples import pair_of  # noqa: E402
 from pytest_perfgate.core.limits.grammar import parse_limit  # noqa: E402
 from pytest_perfgate.core.metric_kinds import by_name  # noqa: E402
@@ -80,7 +80,7 @@ def suite(tape: list[Round], limit: float, slower: float, dice: random.Random) -
     by = {at: slower if at < SLOWED else 0.0 for at in range(TESTS)}
     counts = dict.fromkeys(by, limit)
     pairs = {at: drawn(tape, design.last, s, dice) for at, s in by.items()}
-    findings = {at: look(None, one, limit, design) for at, one in pairs.items()}
+    findings = {at: all_looks(None, one, limit, design) for at, one in pairs.items()}
     played = {at: pairs[at].first(one.rounds) for at, one in findings.items()}
     findings = more_slow(findings, played, counts, design.alpha)
     alarms = [at for at, one in findings.items() if one.decision is Decision.SLOWER]

@@ -26,7 +26,7 @@ from replay import PARTS  # noqa: E402
 from suites import ARM, CONDITIONS, TESTS, Library, Suite, suite  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
-from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, look, more_slow  # noqa: E402
+from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, all_looks, more_slow  # noqa: E402
 from pytest_perfgate.core.stats.costs import divided  # noqa: E402
 from pytest_perfgate.core.stats.inference import clopper_pearson  # noqa: E402
 from pytest_perfgate.model.plan import Decision  # noqa: E402
@@ -74,7 +74,7 @@ def decided(pairs: dict[int, Pairs], alpha: float) -> Decisions:
     design = Design(alpha=alpha, most=IN_CI, cases=max(1, len(pairs)))
     least = min((len(pair.base) for pair in pairs.values()), default=0)
     design = replace(design, most=min(design.most, least) or design.most)
-    findings = {key: look(None, pair, LIMIT, design) for key, pair in pairs.items()}
+    findings = {key: all_looks(None, pair, LIMIT, design) for key, pair in pairs.items()}
     played = {key: pairs[key].first(one.rounds) for key, one in findings.items()}
     findings = more_slow(findings, played, dict.fromkeys(findings, LIMIT), alpha)
     return {key: one.decision for key, one in findings.items()}

@@ -68,7 +68,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
     if trial.unheld:
         return _unbaselined(limit, trial, trial.unheld, metrics[0])
-    rulings = [_by_builds(limit, metric, _one(limit, metric, trial), trial) for metric in metrics]
+    rulings = [_by_builds(limit, metric, _ruling(limit, metric, trial), trial) for metric in metrics]
     for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics):
         outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
@@ -159,7 +159,7 @@ def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
     return () if trial.context.two_files else (trial.accepting(option),)
 
 
-def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _ruling(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     line, edited = trial.baseline, trial.context.edited
     assert line is not None
     at = (metric.name, metric.labels)
@@ -200,7 +200,7 @@ def _mismatch(limit: Limit, metric: Metric, then: Figure) -> str:
     return ""
 
 
-class Moved(NamedTuple):
+class FigureChange(NamedTuple):
     """A change and its interval."""
 
     value: float
@@ -216,12 +216,12 @@ class FigureComparison(NamedTuple):
     then: Figure
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> FigureChange:
         """Return the change, with the interval of the figure."""
         value = self._of(self.metric.value)
         if self.metric.interval is None:
-            return Moved(value, value, value)
-        return Moved(value, self._of(self.metric.low), self._of(self.metric.high))
+            return FigureChange(value, value, value)
+        return FigureChange(value, self._of(self.metric.low), self._of(self.metric.high))
 
     def _of(self, number: float) -> float:
         """Return the change to a number; the bound itself if they differ only by arithmetic."""
@@ -247,7 +247,7 @@ def _compare(pair: FigureComparison, trial: JudgedMeasurement) -> Ruling:
     return _beyond_limit(pair, moved, reach, trial)
 
 
-def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
+def _keeps(limit: Limit, moved: FigureChange, play: float) -> bool | None:
     """Return whether the whole interval keeps a limit or misses it; None if it spans the bound."""
     low = high = _allows(limit, moved.low, play)
     if moved.low != moved.high:
@@ -309,7 +309,7 @@ def _chance(expected: float, scatter: float, runs: int, gates: int) -> float:
     return predict(expected, scatter=scatter, runs=runs, gates=gates).log_reach
 
 
-def _within_limit(pair: FigureComparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
+def _within_limit(pair: FigureComparison, moved: FigureChange, reach: float | None, trial: JudgedMeasurement) -> Ruling:
     """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
     ahead = {Better.LOWER: -moved.high, Better.HIGHER: moved.low}.get(better_of(pair.metric, trial.context.kinds), 0.0)
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
@@ -322,7 +322,7 @@ def _within_limit(pair: FigureComparison, moved: Moved, reach: float | None, tri
     return figure_kept(pair.metric, pair.then, reach)
 
 
-def _beyond_limit(pair: FigureComparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _beyond_limit(pair: FigureComparison, moved: FigureChange, reach: float, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:

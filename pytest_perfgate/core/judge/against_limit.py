@@ -68,7 +68,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
-    rulings = [_one(limit, metric, trial) for metric in metrics]
+    rulings = [_ruling_of_metric(limit, metric, trial) for metric in metrics]
     rulings += [_lacking(limit, gap) for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
 
@@ -147,8 +147,8 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 
-def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    if doubt := _doubt(limit, metric):
+def _ruling_of_metric(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+    if doubt := _why_not_comparable(limit, metric):
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
@@ -224,7 +224,9 @@ def _beyond_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Rul
     if metric.name in _OF_TIME and (others := busy_processors(trial.measurement.processes)):
         sentence = f"{sentence}; other programs used {others:.1f} processors meanwhile"
     sides = _in_turns(metric, trial)
-    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
+    return Ruling(
+        outcome=Outcome.BROKEN, sentence=sentence, next=_commands(metric, trial), metric=metric, evidence=sides
+    )
 
 
 def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str], ...]:
@@ -243,7 +245,7 @@ def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | 
     return moved_sides(metric, then.value, trial.baseline.time, trial.timing.time) if trial.timing else None
 
 
-def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
+def _commands(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return commands that explain a missed limit: where the time goes, and since when."""
     if not trial.measurement.processes:
         return ()
@@ -264,7 +266,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     return Ruling(Outcome.UNDECIDED, "the interval spans the limit", again, metric=metric, evidence=evidence)
 
 
-def _doubt(limit: Limit, metric: Metric) -> str:
+def _why_not_comparable(limit: Limit, metric: Metric) -> str:
     """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
     items, doubt = items_in(limit.text) if metric.noun else "", ""
     if metric.dimension is not limit.dimension:
@@ -367,7 +369,7 @@ def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric, limit=limit)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
-    if doubt := _doubt(limit, metric):
+    if doubt := _why_not_comparable(limit, metric):
         return doubted._replace(sentence=doubt)
     if above_peak(metric):  # the peak or the work count is wrong
         return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)

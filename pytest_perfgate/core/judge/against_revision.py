@@ -204,14 +204,14 @@ def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: M
     )
 
 
-def unheld(trial: JudgedMeasurement) -> str:
+def why_not_comparable(trial: JudgedMeasurement) -> str:
     """Return why the line or the base is not comparable; "" if it is, or if there is no line."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
     return trial.unheld if trial.baseline is not None else ""
 
 
-def unheld_line(line: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
+def why_line_not_comparable(line: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
     """Return why a line cannot be compared with this measurement, or has expired; "" if it can be compared."""
     reason = incomparable(line, measurement, context)
     return reason or (run_out(line) if line is not None and expired(line, context) else "")

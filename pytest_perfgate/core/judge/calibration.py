@@ -9,7 +9,7 @@ from statistics import stdev
 
 import numpy as np
 
-from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, look, more_slow
+from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, all_looks, more_slow
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, percent, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
@@ -119,7 +119,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int) -> Calibration
         undecided=Rate(hits=decisions.count(Decision.UNDECIDED), count=len(decisions)),
         power=tuple((by, _power(recorded, slowed, drawn, limit)) for by, slowed in scaled.items()),
         processes=float(np.mean([judged.processes for judged in clean])),
-        own=tuple((name, *_suits(measured[name])) for name in names),
+        own=tuple((name, *_own_limit(measured[name])) for name in names),
         seconds=float(np.mean([judged.seconds for judged in clean])),
         injected=tuple(
             Injected(
@@ -152,7 +152,7 @@ def own_shift(differences: Sequence[float], count: int = 5) -> float:
     return float(np.expm1(np.quantile(shifts, 0.99)))
 
 
-def _suits(pairs: Pairs) -> tuple[float, float, int]:
+def _own_limit(pairs: Pairs) -> tuple[float, float, int]:
     """Return a test's own shift, the smallest usual limit above it for ten rounds, and the rounds that detect it."""
     design, own = Design(), own_shift(pairs.differences)
     scatter = float(np.std(pairs.differences, ddof=1))
@@ -174,7 +174,7 @@ def _judge_suite(
 ) -> _Judged:
     design = Design(cases=len(measured))
     drawn = {name: _block(pairs, starts[name], design.last) for name, pairs in measured.items()}
-    looks = {name: look(None, pairs, limit, design) for name, pairs in drawn.items()}
+    looks = {name: all_looks(None, pairs, limit, design) for name, pairs in drawn.items()}
     played = {name: drawn[name].first(result.rounds) for name, result in looks.items()}
     looks = more_slow(looks, played, dict.fromkeys(measured, limit), design.alpha)
     return _Judged(

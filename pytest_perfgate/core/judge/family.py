@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import holds, interval_keeps, speed_up
 from pytest_perfgate.core.judge.policy import effect
-from pytest_perfgate.core.judge.rounds import Design, beyond
+from pytest_perfgate.core.judge.rounds import Design, excess_of_each
 from pytest_perfgate.core.judge.samples import excused
 from pytest_perfgate.core.judge.suspects import AGAINST, SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
@@ -108,7 +108,7 @@ def _covers(limit: Limit, family: str) -> bool:
     return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
 
 
-class _Mean(NamedTuple):
+class _LimitMean(NamedTuple):
     """The mean of one limit, with the cases that have a figure for it."""
 
     limit: Limit
@@ -142,7 +142,7 @@ def _judge_family(
         return Outcome.INVALID, f"{of} is {noun(others[0])}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
         return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
-    mean = _Mean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)
+    mean = _LimitMean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)
     return accepted_by_change(*_judge_mean(mean, compared=None not in accepted), members, meant)
 
 
@@ -152,7 +152,7 @@ def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseRepo
     return [m for m in members if m.key.name != scope.get("over") and fnmatchcase(m.key.name, pattern)]
 
 
-def _judge_mean(mean: _Mean, *, compared: bool) -> tuple[Outcome, str]:
+def _judge_mean(mean: _LimitMean, *, compared: bool) -> tuple[Outcome, str]:
     """Judge by the accepted times, if all cases are compared with one, then by two builds where that leaves it open."""
     outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
     if compared:
@@ -225,7 +225,7 @@ def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[fl
     return mean.value, worst.value, place
 
 
-def _by_lines(mean: _Mean) -> tuple[Outcome, str]:
+def _by_lines(mean: _LimitMean) -> tuple[Outcome, str]:
     """Judge a mean by the measurements and the accepted times of its cases."""
     limit, metric, members = mean.limit, mean.metric, mean.members
     low, high = holds(limit, metric.low), holds(limit, metric.high)
@@ -243,20 +243,20 @@ def _by_lines(mean: _Mean) -> tuple[Outcome, str]:
         return Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it"
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
-    excuses = [excuse for excuse in (_excuse(member, reach) for member in members) if excuse]
+    excuses = [excuse for excuse in (_why_excused(member, reach) for member in members) if excuse]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
     return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
 
 
-def _by_builds(mean: _Mean) -> tuple[Outcome, str] | None:
+def _by_builds(mean: _LimitMean) -> tuple[Outcome, str] | None:
     """Return what two builds make of a mean that the accepted times leave open; None if they were not measured."""
     # A case that was not measured in two builds counts by its accepted time.
     members, beside = mean.members, [_of_builds(member) for member in mean.members]
     if not any(beside) or (None in beside and all(member.arms for member in members)):
         return None
-    every, rounds = all(beside), together(members)
+    every, rounds = all(beside), mean_logarithms(members)
     metric = geometric_mean([built or accepted for built, accepted in zip(beside, mean.figures)], change=True)
     if every and len(rounds) >= LEAST:
         metric = _slowdown(rounds)  # processes of one round share what the machine does to them
@@ -290,7 +290,7 @@ def _slowdown(differences: Sequence[float]) -> Metric:
     return Metric(name="slowdown", value=math.expm1(shift), dimension=Dimension.FRACTION, interval=interval)
 
 
-def _within_limit(mean: _Mean) -> tuple[Outcome, str]:
+def _within_limit(mean: _LimitMean) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
     detects = _detects(mean.members)
     if mean.of in CHANGES and detects > max(mean.limit.bound, 0.0) and speed_up(mean.metric) <= detects:
@@ -309,7 +309,7 @@ def _line(member: CaseReport) -> Baseline | None:
     return None if member.arms else member.baseline
 
 
-def _excuse(member: CaseReport, reach: float) -> str:
+def _why_excused(member: CaseReport, reach: float) -> str:
     """Return why a case that is slower beyond chance does not count against its family."""
     slowdown, line = _metric(member, "slowdown"), _line(member)
     assert slowdown is not None
@@ -338,7 +338,7 @@ LOOKS = 2
 """The looks at a mean: once its cases are decided, and if that leaves it open, after the last round."""
 
 
-def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
+def mean_logarithms(members: Sequence[CaseReport]) -> tuple[float, ...]:
     """Return the mean logarithm of head over base over all cases, for each round that all of them had."""
     builds = [member.arms or member.builds for member in members]
     differences = [both.differences if both else () for both in builds]
@@ -354,12 +354,12 @@ def slower_in_family(differences: Sequence[float], bound: float, among: float) -
     """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
     if not differences or _slowdown(differences).value < bound:
         return False
-    return signed_rank(beyond(differences, bound)) <= ALPHA / (LOOKS * among)
+    return signed_rank(excess_of_each(differences, bound)) <= ALPHA / (LOOKS * among)
 
 
 def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome, str]:
     """Return why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
-    needed, shared = rounds_needed(among), len(together(members))
+    needed, shared = rounds_needed(among), len(mean_logarithms(members))
     if shared >= needed:
         return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
     return Outcome.SUSPECT, f"; {needed} rounds of all its cases could confirm it, and there were {shared}"

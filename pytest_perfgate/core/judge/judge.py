@@ -17,11 +17,11 @@ from pytest_perfgate.core.judge.against_revision import (
     arm_facts,
     arms_of,
     tuning_facts,
-    unheld,
-    unheld_line,
+    why_line_not_comparable,
+    why_not_comparable,
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
-from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, CallMetrics, Derived, timed_metrics, timing
+from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, CallMetrics, DerivedMetrics, timed_metrics, timing
 from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.readings import FILE, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
@@ -84,7 +84,7 @@ def judge(
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
         problems=trial.problems,
-        unheld=unheld(trial),
+        unheld=why_not_comparable(trial),
         accepts=accepted_line(trial),
         arms=arms_of(paired, revision=True),
         builds=arms_of(paired, revision=False),
@@ -109,7 +109,7 @@ def _judged_measurement(
     return JudgedMeasurement(
         measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=call,
         in_groups=in_groups, paired=paired, problems=problems + (paired.problems if paired else ()),
-        unheld=unheld_line(baseline, measurement, context),
+        unheld=why_line_not_comparable(baseline, measurement, context),
         references=references_of(limits),
         several=_several(baseline) if baseline is not None else frozenset(),
     )  # fmt: skip
@@ -146,8 +146,8 @@ def _with_captures(derived: MetricSet, others: MetricSet, *, timed: bool) -> Met
         return MetricSet(
             metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
         )
-    if isinstance(derived, Derived):
-        return Extended(derived.call, others)
+    if isinstance(derived, DerivedMetrics):
+        return ExtendedMetrics(derived.call, others)
     own = {(m.name, m.labels) for m in derived.metrics}
     strange = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
@@ -156,7 +156,7 @@ def _with_captures(derived: MetricSet, others: MetricSet, *, timed: bool) -> Met
     )
 
 
-class Extended(Derived):
+class ExtendedMetrics(DerivedMetrics):
     """Derived metrics with those that the call read, and those of captures and further passes."""
 
     __slots__ = ("_gaps", "_others")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, no_roof, of_compute, of_memory, ridge, roof_of
 from pytest_perfgate.core.judge.readings import speedups, tail_of
-from pytest_perfgate.core.judge.samples import sound
+from pytest_perfgate.core.judge.samples import all_possible
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, middle, summary, t_quantile
 from pytest_perfgate.model.metric import Absent, Interval, Labels, Metric, MetricSet, selected
 from pytest_perfgate.model.values import OF_ITEMS, Dimension, Work, first_of
@@ -48,7 +48,7 @@ def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet
 def timing(measurement: Measurement) -> Summary | None:
     """Return the summary of the run; None if the samples are not trusted."""
     ordered = [sorted(process.durations) for process in measurement.processes]
-    return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
+    return summary(measurement.processes, ordered) if ordered and all(map(all_possible, ordered)) else None
 
 
 def timed_metrics(
@@ -59,7 +59,7 @@ def timed_metrics(
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         fix = "" if measurement.processes else _instead(measurement.metrics.names())
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, fix))
-    return Derived(CallMetrics(measurement, baseline, summary, tails))
+    return DerivedMetrics(CallMetrics(measurement, baseline, summary, tails))
 
 
 def _instead(names: Sequence[str]) -> str:
@@ -75,7 +75,7 @@ class CallMetrics:
     ) -> None:
         self.measurement, self.baseline, self.timing, self.tails = measurement, baseline, summary, tails
         self._made: dict[str, Made] = {}
-        self._absolute: Absolute | tuple[Absent, ...] | None = None
+        self._absolute: AbsoluteFigures | tuple[Absent, ...] | None = None
         self._every: Made | None = None
 
     def metrics_named(self, name: str) -> Made:
@@ -88,7 +88,7 @@ class CallMetrics:
         return made
 
     @property
-    def absolute(self) -> Absolute | tuple[Absent, ...]:
+    def absolute(self) -> AbsoluteFigures | tuple[Absent, ...]:
         """Return the figures of its work."""
         if self._absolute is None:
             self._absolute = absolute(self.measurement, self.timing)
@@ -102,12 +102,12 @@ class CallMetrics:
 
     def _all(self) -> Made:
         timed = [figure for name in _TIMED for figure in self.metrics_named(name)]
-        if not isinstance(self.absolute, Absolute):
+        if not isinstance(self.absolute, AbsoluteFigures):
             return (*timed, *self.absolute)
         return (*timed, *[figure for name in OF_WORK for figure in self.metrics_named(name)])
 
 
-class Derived(MetricSet):
+class DerivedMetrics(MetricSet):
     """The metrics of one timed call, each computed when it is first needed.
 
     Their inputs are frozen, so that the time of computing does not matter. The set equals a plain one with all metrics,
@@ -211,7 +211,7 @@ def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Met
 
 def _of_work(call: CallMetrics, name: str) -> Made:
     figures = call.absolute
-    return figures.figure(name) if isinstance(figures, Absolute) else [a for a in figures if a.name == name]
+    return figures.figure(name) if isinstance(figures, AbsoluteFigures) else [a for a in figures if a.name == name]
 
 
 _TIMED: Mapping[str, Callable[[CallMetrics, str], Made]] = {
@@ -238,7 +238,7 @@ def absences(names: tuple[str, ...], why: str, fix: str) -> tuple[Absent, ...]:
     return tuple(Absent(name=name, why=why, fix=fix) for name in names)
 
 
-class Net(NamedTuple):
+class NetTime(NamedTuple):
     """The time of a call, and its interval."""
 
     time: float
@@ -262,10 +262,10 @@ class RoofPart(NamedTuple):
         return Metric(name=name, value=self.value, dimension=dimension, labels=labels, interval=interval, note=note)
 
 
-class Absolute:
+class AbsoluteFigures:
     """The absolute figures of one call; shared intermediate results are computed once."""
 
-    def __init__(self, measurement: Measurement, work: Work, timed: Net) -> None:
+    def __init__(self, measurement: Measurement, work: Work, timed: NetTime) -> None:
         self._measurement, self._work, self._timed = measurement, work, timed
         self._compute: dict[int, RoofPart] = {}
         self._memory: dict[int, RoofPart] = {}
@@ -327,16 +327,16 @@ _ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work
 """How to state other work than operations."""
 
 
-def absolute(measurement: Measurement, summary: Summary) -> Absolute | tuple[Absent, ...]:
+def absolute(measurement: Measurement, summary: Summary) -> AbsoluteFigures | tuple[Absent, ...]:
     """Return the figures, or why a call has none; by the same time that is shown, compared and accepted."""
     if measurement.work is None:
         return tuple(
             Absent(name=n, why="no work= was given", fix=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
         )
-    timed = Net(summary.time, summary.interval.low, summary.interval.high, summary.interval.confidence)
+    timed = NetTime(summary.time, summary.interval.low, summary.interval.high, summary.interval.confidence)
     if timed.low <= summary.overhead:
         return absences(OF_WORK, "the call takes no longer than the overhead of timing it", "raise calls=")
-    return Absolute(measurement, measurement.work, timed)
+    return AbsoluteFigures(measurement, measurement.work, timed)
 
 
 def _mfu(name: str, compute: RoofPart, alias: str) -> Metric | Absent:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.samples import (
-    apart,
     busy_processors,
     by_cpu_time,
     differs_in_power,
+    head_ratio,
     ratios_of_turns,
     time_of,
     untimed,
@@ -152,7 +152,7 @@ def no_reference(over: str) -> Absent:
 
 def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
     """Return the turns of one process; what cannot be compared becomes a problem instead of a figure."""
-    problems = tuple(dict.fromkeys((*ours.problems, *theirs.problems, *_unlike(over, ours, theirs))))
+    problems = tuple(dict.fromkeys((*ours.problems, *theirs.problems, *_why_incomparable(over, ours, theirs))))
     if problems:
         return Reference(over=over, problems=problems)
     if ours.settled and theirs.settled and differs_in_power([(ours.settled, theirs.settled)]):
@@ -163,12 +163,12 @@ def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
     return Reference(
         over=over,
         ours=(own,),
-        theirs=(own * apart(ours, theirs, by_cpu=by_cpu),),
+        theirs=(own * head_ratio(ours, theirs, by_cpu=by_cpu),),
         within=((edges.low, edges.high),) if edges else (),
     )
 
 
-def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
+def _why_incomparable(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
     """Yield why two sides are not comparable."""
     if ours.timer != theirs.timer:
         what = f"timed by {ours.timer}, and {over} by {theirs.timer}: the two measure different times of a call"

@@ -29,7 +29,7 @@ OFTEN = 30
 IN_CI = 60
 """The last round in CI, unless the budget ends it earlier: a case open after thirty would just stay open."""
 
-HOPELESS, _LEAST_GAP, HOPELESS_FROM = 5.0, 0.01, 2 * LEAST
+TOO_WIDE, _LEAST_GAP, TOO_WIDE_FROM = 5.0, 0.01, 2 * LEAST
 """Half an interval at the last round, over limit and shift, beyond which a case is given up; from this round on."""
 
 CLEARS = 0.0085
@@ -166,7 +166,7 @@ def by_draws(means: Sequence[float], floor: float) -> ShiftReading:
     return ShiftReading(mean, Interval(low=mean - reach, high=mean + reach, confidence=1 - 2 * CLEARS), above)
 
 
-def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> RoundsResult:
+def one_look(pairs: Pairs, threshold: float, design: Design | None = None) -> RoundsResult:
     """Return shift, interval, groups of processes, and the decision of this look alone."""
     design = design or Design()
     count, draws = len(pairs.base), pairs.draws
@@ -176,17 +176,17 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
     enough = not pairs.preloads or len({*pairs.preloads} - {0}) >= PRELOADS
     high = _expm1(interval.high) if enough else max(_expm1(interval.high), threshold)  # too few clear nothing
     bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
-    p = test(beyond(d, threshold))
+    p = test(excess_of_each(d, threshold))
     ends = enough and (pairs.last_draw_complete or count >= design.last)
     reached = [look for look in design.looks if ends and count - len(draws[-1]) < look <= count]
     slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
     clear = ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -math.log1p(max(threshold, 0.0))
     earliest = design.looks[0]
-    faster = earliest in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
+    faster = earliest in reached and ahead and test(excess_of_each([-x for x in d], threshold)) <= design.level
     groups = unstable(pairs)
     cleared_at = max(design.least, earliest) if ahead else design.least  # later if it may be shown faster
-    over = count >= design.last or (not groups and _hopeless(reading, count, threshold, design))
+    over = count >= design.last or (not groups and _never_decides(reading, count, threshold, design))
     return RoundsResult(
         rounds=count,
         shift=math.expm1(shift),
@@ -201,11 +201,11 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
     )
 
 
-def _hopeless(reading: ShiftReading, count: int, threshold: float, design: Design) -> bool:
+def _never_decides(reading: ShiftReading, count: int, threshold: float, design: Design) -> bool:
     """Return whether even at the last round the interval would be too wide to decide."""
     half = (reading.interval.high - reading.interval.low) / 2 * math.sqrt(count / max(count, design.last))
     enough = max(abs(reading.shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
-    return count >= HOPELESS_FROM and half > HOPELESS * enough
+    return count >= TOO_WIDE_FROM and half > TOO_WIDE * enough
 
 
 def _expm1(bound: float) -> float:
@@ -218,7 +218,7 @@ def is_look(count: int) -> bool:
     return count >= LEAST and (count <= OFTEN or count % 10 == 0)
 
 
-def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: Design) -> RoundsResult:
+def all_looks(before: RoundsResult | None, pairs: Pairs, threshold: float, design: Design) -> RoundsResult:
     """Look at the rounds of a case in order, from the last look on; the first look that decides is final."""
     # A cleared case that seems faster, or whose mean needs more, gets rounds up to the look that could show it.
     result = before
@@ -227,7 +227,7 @@ def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: De
             return result
         if count < LEAST and count < len(pairs.base):
             continue
-        now = finding(pairs.first(count), threshold, design)
+        now = one_look(pairs.first(count), threshold, design)
         if result is not None and result.decision is Decision.NOT_SLOWER:
             settled = now.settled or count >= max(design.looks[0], design.least)
             now = replace(now, decision=Decision.NOT_SLOWER, faster=now.faster or result.faster, settled=settled)
@@ -264,7 +264,7 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 
 
 def more_slow(
-    findings: Mapping[K, RoundsResult], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
+    results: Mapping[K, RoundsResult], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
 ) -> dict[K, RoundsResult]:
     """Find undecided cases with more slow processes in the head than in the base, by Fisher's exact test."""
     # On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
@@ -275,15 +275,15 @@ def more_slow(
         if apart := (both, fisher(*both, len(rounds.base))) if both else far(rounds.differences):
             groups[key] = apart
     level = GROUPED * alpha / max(len(groups), 1)
-    changed = dict(findings)
+    changed = dict(results)
     for key, (slow, p) in groups.items():
         shift = math.expm1(fmean(pairs[key].differences))  # the median of averages leaves out a few slow processes
-        if findings[key].decision is Decision.UNDECIDED and p <= level and shift >= thresholds[key]:
-            changed[key] = replace(findings[key], decision=Decision.SLOWER, shift=shift, p=p * alpha / level, slow=slow)
+        if results[key].decision is Decision.UNDECIDED and p <= level and shift >= thresholds[key]:
+            changed[key] = replace(results[key], decision=Decision.SLOWER, shift=shift, p=p * alpha / level, slow=slow)
     return changed
 
 
-def beyond(differences: Iterable[float], threshold: float) -> list[float]:
+def excess_of_each(differences: Iterable[float], threshold: float) -> list[float]:
     """Return how far each difference is above what the test must exclude."""
     return [x - MARGIN * math.log1p(max(threshold, 0.0)) for x in differences]
 
@@ -292,27 +292,27 @@ FUTILE, _POWER = 200, 0.8
 """The rounds beyond which a case is not worth its time, its shift nearly the threshold; the power asked for."""
 
 
-def wanted(finding: RoundsResult, threshold: float, design: Design) -> int:
+def further_rounds(result: RoundsResult, threshold: float, design: Design) -> int:
     """Return the rounds until a case of this shift and scatter is decided, with a power of four fifths."""
-    if finding.decision is not Decision.UNDECIDED:
-        return max(0, max(design.looks[0], design.least) - finding.rounds)
-    slower = finding.shift >= threshold
-    needs = slower_rounds(finding, threshold, design) if slower else clearing_rounds(finding, threshold)
-    return max(1, needs - finding.rounds)
+    if result.decision is not Decision.UNDECIDED:
+        return max(0, max(design.looks[0], design.least) - result.rounds)
+    slower = result.shift >= threshold
+    needs = slower_rounds(result, threshold, design) if slower else clearing_rounds(result, threshold)
+    return max(1, needs - result.rounds)
 
 
-def slower_rounds(finding: RoundsResult, threshold: float, design: Design) -> int:
+def slower_rounds(result: RoundsResult, threshold: float, design: Design) -> int:
     """Return the first coming look at which a case of this shift and scatter is found slower."""
-    gap = math.log1p(finding.shift) - MARGIN * math.log1p(max(threshold, 0.0))
-    needs = _rounds(NormalDist().inv_cdf(1 - design.level), finding.scatter, gap)
-    ahead = (look for look in design.looks if look >= needs and look > finding.rounds)
-    return next(ahead, max(needs, finding.rounds + 1))
+    gap = math.log1p(result.shift) - MARGIN * math.log1p(max(threshold, 0.0))
+    needs = _rounds(NormalDist().inv_cdf(1 - design.level), result.scatter, gap)
+    ahead = (look for look in design.looks if look >= needs and look > result.rounds)
+    return next(ahead, max(needs, result.rounds + 1))
 
 
-def clearing_rounds(finding: RoundsResult, threshold: float) -> int:
+def clearing_rounds(result: RoundsResult, threshold: float) -> int:
     """Return the rounds after which the interval of this shift and scatter is below the threshold."""
-    gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
-    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))
+    gap = math.log1p(max(threshold, 0.0)) - math.log1p(result.shift)
+    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), result.scatter, gap))
 
 
 def _rounds(level: float, scatter: float, gap: float) -> int:
@@ -355,7 +355,7 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int, most: int = OFT
         if decision is not Decision.UNDECIDED:
             break
     look_at = worse_by[: max(count, design.looks[0])]  # a clear figure may be better, which needs more rounds
-    better = decision is Decision.NOT_SLOWER and _beyond([-step for step in look_at], abs(allowed)) <= design.level
+    better = decision is Decision.NOT_SLOWER and _p_of_excess([-step for step in look_at], abs(allowed)) <= design.level
     return FigureFinding(decision, base, count, better)
 
 
@@ -363,14 +363,14 @@ def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> D
     """Return the decision of one look; if no worsening is allowed, clear once it could have been found."""
     count = len(worse_by)
     shift, interval = shift_and_interval(worse_by, 1 - 2 * CLEARS)
-    if count in design.looks and shift >= allowed and _beyond(worse_by, allowed) <= design.level:
+    if count in design.looks and shift >= allowed and _p_of_excess(worse_by, allowed) <= design.level:
         return Decision.SLOWER
     enough = design.looks[len(design.looks) // 2]
     kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= enough)
     return Decision.NOT_SLOWER if kept and is_look(count) else Decision.UNDECIDED
 
 
-def _beyond(steps: Sequence[float], allowed: float) -> float:
+def _p_of_excess(steps: Sequence[float], allowed: float) -> float:
     """Return the one-sided p of "worse by more than a part of what is allowed"."""
     return signed_rank([step - MARGIN * max(allowed, 0.0) for step in steps])
 

@@ -44,14 +44,16 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     else:
         by_cpu = by_cpu_time(bases, heads)
         base = tuple(time_of(samples, by_cpu=by_cpu) for samples in bases)
-        waits = _waits(bases, heads) if by_cpu else [1.0] * len(bases)
-        ratios = [apart(before, after, by_cpu=by_cpu) * longer for before, after, longer in zip(bases, heads, waits)]
+        waits = _wait_ratios(bases, heads) if by_cpu else [1.0] * len(bases)
+        ratios = [
+            head_ratio(before, after, by_cpu=by_cpu) * longer for before, after, longer in zip(bases, heads, waits)
+        ]
         head = tuple(time * ratio for time, ratio in zip(base, ratios))
     spreads = sorted(spread(samples, by_cpu=by_cpu) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
 
 
-def _waits(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[float]:
+def _wait_ratios(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[float]:
     """Return head over base by waits, which no CPU time shows; 1 unless one build waits longer in every round."""
     sides = complete([(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)])
     ratios = [after / before for before, after in sides]
@@ -118,7 +120,7 @@ def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float,
     return base, head
 
 
-def apart(base: Samples, head: Samples, *, by_cpu: bool) -> float:
+def head_ratio(base: Samples, head: Samples, *, by_cpu: bool) -> float:
     """Return head over base: the median ratio of neighbouring turns; without turns, of whole processes."""
     # If clock or neighbours change during a process, its time varies, but neighbouring turns stay comparable.
     ratios = ratios_of_turns(base, head, by_cpu=by_cpu)
@@ -212,7 +214,7 @@ SHORTEST_NS, LONGEST_NS = 1e-6, 1e18
 """A femtosecond and some thirty years; values outside cannot be times of a call."""
 
 
-def sound(ordered: Sequence[float]) -> bool:
+def all_possible(ordered: Sequence[float]) -> bool:
     """Return whether sorted samples are all possible times of a call; a NaN shows in the sum."""
     return bool(ordered) and ordered[0] >= SHORTEST_NS and ordered[-1] <= LONGEST_NS and math.isfinite(sum(ordered))
 
@@ -223,7 +225,7 @@ def untimed(samples: Samples) -> str:
         gone = _discards_text(samples)
         return f"every sample was discarded: {gone}" if gone else "there is no sample"
     lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
-    return lost or ("" if sound(sorted(samples.durations)) else _reads(samples.durations, ""))
+    return lost or ("" if all_possible(sorted(samples.durations)) else _reads(samples.durations, ""))
 
 
 def _discards_text(samples: Samples) -> str:
@@ -250,7 +252,7 @@ def _untrusted(measurement: Measurement) -> Iterator[Problem]:
             gone = _discards_text(process)
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
-        elif not sound(sorted(durations)):
+        elif not all_possible(sorted(durations)):
             what = _reads(durations, f" in process {number}")
             yield Problem(code="bad-timing", what=what, retry=process.timer != "record")
 

@@ -21,7 +21,7 @@ OWN = "PERFGATE_SHARD"
 """The variable that any CI can set, as ``3/8``."""
 
 
-class Counted(NamedTuple):
+class JobVariables(NamedTuple):
     """Variables in which a CI counts its parallel jobs, and the number of the first."""
 
     number: str
@@ -29,13 +29,13 @@ class Counted(NamedTuple):
     first: int
 
 
-COUNTED: tuple[Counted, ...] = (
-    Counted("PERFGATE_JOB_INDEX", "PERFGATE_JOB_TOTAL", 0),
-    Counted("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
-    Counted("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    Counted("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
-    Counted("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
-    Counted("SLURM_PROCID", "SLURM_NTASKS", 0),
+COUNTED: tuple[JobVariables, ...] = (
+    JobVariables("PERFGATE_JOB_INDEX", "PERFGATE_JOB_TOTAL", 0),
+    JobVariables("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    JobVariables("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    JobVariables("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    JobVariables("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
+    JobVariables("SLURM_PROCID", "SLURM_NTASKS", 0),
 )
 """Tried in this order. GitHub has matrix jobs only in expressions, so the workflow passes them on."""
 

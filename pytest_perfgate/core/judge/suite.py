@@ -203,7 +203,7 @@ def _skipped(suite: Suite) -> Iterator[SuiteNote]:
 def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     """Yield a note on accepted tests that were not collected: deleted, renamed, or hidden behind an ``if``."""
     if suite.reach.unknown:
-        yield from _unsought(suite)
+        yield from _collection_unknown(suite)
         return
     present = suite.collected | suite.deselected
     gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _in_reach(b.key, suite)})
@@ -234,7 +234,7 @@ def _in_reach(key: CaseKey, suite: Suite) -> bool:
     return not key.of_file and key.path not in suite.skipped and suite.reach.holds(key.nodeid)
 
 
-def _unsought(suite: Suite) -> Iterator[SuiteNote]:
+def _collection_unknown(suite: Suite) -> Iterator[SuiteNote]:
     """Yield a note in CI if it is unknown what such a run would have collected."""
     if suite.context.policy.ci and suite.baselines:
         text = f"perfgate did not look for dropped tests: {suite.reach.unknown}"

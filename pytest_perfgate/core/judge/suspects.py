@@ -169,7 +169,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return _ruling(suspicion, Outcome.MOVED, f"slower {than}, {SAME}", (DOCTOR,), facts)
     if slower:
         how = slow_words(paired) or "slower"
-        confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _act(trial), facts)
+        confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _examine_or_accept(trial), facts)
         return resting_on_arms(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
@@ -226,10 +226,10 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
-            return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+            return _ruling(suspicion, Outcome.REGRESSED, sentence, _examine_or_accept(trial))
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
-        explained = f"{explained}, and this is more. It is not confirmed because of {_loose(suspicion, trial)}"
+        explained = f"{explained}, and this is more. It is not confirmed because of {_own_interval(suspicion, trial)}"
         if _unversioned(trial):
             more = 2 * max(len(trial.measurement.processes), LEAST)
             return _suspect(suspicion, explained, (f"{trial.rerun} --perfgate=full {ROUNDS}{more}",))
@@ -258,7 +258,7 @@ def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
 
 
-def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
+def _own_interval(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
     """Return why the run's own interval reaches below the threshold."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
@@ -310,7 +310,7 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     return predict(expected, scatter=scatter, runs=runs, gates=context.gates, freedom=degrees)
 
 
-def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
+def _examine_or_accept(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
     return (*cause_commands(trial), trial.accepting(REASON))
 

@@ -15,7 +15,7 @@ from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, pairs_of, untimed_in, untimed_on
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import Screening
-from pytest_perfgate.core.judge.rounds import Design, finding
+from pytest_perfgate.core.judge.rounds import Design, one_look
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Decision
@@ -119,7 +119,7 @@ def test_a_round_without_a_time_is_no_pair_and_the_others_are(wrong: tuple[float
     played = rounds(*arms)
     (pairs,) = pairs_of(played, ROUND).values()
     assert len(pairs.base) == 4
-    assert math.isfinite(finding(pairs, 0.03).shift)
+    assert math.isfinite(one_look(pairs, 0.03).shift)
     assert pairs_of(played, "slower 0.05") == {}
     (why,) = untimed_on(side, played).values()
     assert "reads" in why or "discarded" in why or "not numbers" in why or why.startswith("timed in 4 of 6 rounds: ")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.rounds import Pairs, RoundsResult, finding
+from pytest_perfgate.core.judge.rounds import Pairs, RoundsResult, one_look
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Device, Roof
@@ -97,7 +97,7 @@ def accepted(time: float, *, device: Device = HOST, clocks="off", **fields) -> B
 def shown(shift: float, scatter: float = 0.0) -> RoundsResult:
     """What rounds show, as far as their number depends on it."""
     rounds = Pairs(base=(1.0,) * 10, head=(1.0 + shift,) * 10, spread=0.0)
-    return replace(finding(rounds, threshold=0.0), shift=shift, scatter=scatter)
+    return replace(one_look(rounds, threshold=0.0), shift=shift, scatter=scatter)
 
 
 def limit(text: str, **fields):

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.calibration import (
     Recorded,
     _block,
     _judge_suite,
-    _suits,
+    _own_limit,
     calibration,
     calibration_document,
     forkable,
@@ -114,13 +114,13 @@ def test_screening_reads_five_rounds_of_the_ring() -> None:
 def test_a_test_s_limit_is_the_least_usual_one_that_nine_rounds_show() -> None:
     ratios = (1.03, 0.97, 1.02, 0.99, 1.0, 1.01, 0.98, 1.0)
     logs = [math.log(ratio) for ratio in ratios]
-    own, limit, rounds = _suits(flat(ratios))
+    own, limit, rounds = _own_limit(flat(ratios))
     scatter = stdev(logs)
     need = max(own, math.expm1(SURELY * scatter / math.sqrt(9)) / 2)
     assert limit == next(usual for usual in LIMITS if usual >= need)
     assert rounds == max(9, math.ceil((SURELY * scatter / math.log1p(limit) / (1 - 1 / 3)) ** 2))
-    assert _suits(flat((3.0, 0.3) * 8))[1] == LIMITS[-1]
-    assert _suits(flat((1.0,) * 8))[1] == LIMITS[0]
+    assert _own_limit(flat((3.0, 0.3) * 8))[1] == LIMITS[-1]
+    assert _own_limit(flat((1.0,) * 8))[1] == LIMITS[0]
 
 
 def test_a_suite_costs_the_rounds_of_each_test_until_it_is_decided() -> None:
@@ -168,11 +168,11 @@ def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:
 @pytest.mark.parametrize("usual", [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2])
 def test_the_usual_limits(usual: float) -> None:
     """Each suits the test whose times of unchanged code differ by hardly less."""
-    assert _suits(pairs(*(1 + 0.99 * usual,) * 20))[1] == usual
+    assert _own_limit(pairs(*(1 + 0.99 * usual,) * 20))[1] == usual
 
 
 def test_no_more_than_a_fifth_is_ever_proposed_and_fifteen_rounds_are_the_least() -> None:
-    assert _suits(pairs(*(1.5,) * 20))[1] == 0.2
+    assert _own_limit(pairs(*(1.5,) * 20))[1] == 0.2
     assert LEAST_TO_CALIBRATE == 15
 
 

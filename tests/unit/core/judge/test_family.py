@@ -15,11 +15,11 @@ from pytest_perfgate.core.judge.family import (
     family_notes,
     geometric_mean,
     is_in_a_mean,
+    mean_logarithms,
     open_in_family,
     open_in_rounds,
     open_means,
     slower_in_family,
-    together,
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
@@ -104,8 +104,8 @@ def test_a_mean_pays_for_the_others(rounds: int, among: int, confirms: bool) -> 
 
 def test_a_round_speaks_for_all_cases_at_once() -> None:
     both = [member(1, (0.0, 0.2), 0.1), member(2, (0.2, 0.0), 0.1)]
-    assert together(both) == pytest.approx((0.1, 0.1))
-    assert together([*both, replace(both[0], arms=None)]) == ()
+    assert mean_logarithms(both) == pytest.approx((0.1, 0.1))
+    assert mean_logarithms([*both, replace(both[0], arms=None)]) == ()
     assert open_in_family(both, 1)[0] is Outcome.SUSPECT
 
 

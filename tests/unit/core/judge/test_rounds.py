@@ -12,23 +12,23 @@ import pytest
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import (
     FUTILE,
-    HOPELESS_FROM,
     IN_CI,
     MARGIN,
     SURELY,
+    TOO_WIDE_FROM,
     Design,
     Pairs,
+    all_looks,
     clearing_rounds,
-    finding,
-    look,
+    further_rounds,
     more_slow,
+    one_look,
     slow_processes,
     slower_rounds,
     unstable,
     visible,
-    wanted,
 )
-from pytest_perfgate.core.judge.samples import apart, computes, pair_of, time_of
+from pytest_perfgate.core.judge.samples import computes, head_ratio, pair_of, time_of
 from pytest_perfgate.core.render.words import span
 from pytest_perfgate.core.stats.inference import scatter_of, signed_rank
 from pytest_perfgate.model.device import Device
@@ -62,31 +62,31 @@ def scattered(scatter: float, shift: float = 0.0) -> Pairs:
 
 def test_a_case_that_no_round_in_reach_can_decide_is_given_up_early() -> None:
     for scatter, bound, rounds in ((1.0, 0.03, 17), (1.0, 0.0, 17), (0.3, 0.03, 17), (0.2, 0.05, 30)):
-        result = look(None, scattered(scatter), bound, Design())
+        result = all_looks(None, scattered(scatter), bound, Design())
         assert (result.decision, result.settled, result.rounds) == (Decision.UNDECIDED, True, rounds)
 
 
 def test_the_fourteenth_round_is_the_first_that_gives_up() -> None:
     """docs/verdicts.md says so, and the rates in tests/properties/test_round_rates.py are drawn with it."""
     even = replace(pairs(*(3.0, 1 / 3) * 15), spread=10.0)  # no shift in any even number of rounds
-    assert look(None, even, 0.03, Design()).rounds == HOPELESS_FROM == 14
+    assert all_looks(None, even, 0.03, Design()).rounds == TOO_WIDE_FROM == 14
 
 
 def test_a_large_shift_and_groups_are_not_given_up() -> None:
-    assert look(None, scattered(1.0, 3.0), 0.03, Design()).decision is Decision.SLOWER
-    grouped = look(None, pairs(*(1.0, 1.01, 3.0) * 10), 0.03, Design())
+    assert all_looks(None, scattered(1.0, 3.0), 0.03, Design()).decision is Decision.SLOWER
+    grouped = all_looks(None, pairs(*(1.0, 1.01, 3.0) * 10), 0.03, Design())
     assert (grouped.unstable, grouped.rounds) == (True, 30)
 
 
 def test_seven_even_rounds_clear_and_bound_the_slowdown() -> None:
-    result = finding(pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995), 0.03)
+    result = one_look(pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995), 0.03)
     assert (result.decision, result.settled, result.rounds) == (Decision.NOT_SLOWER, True, 7)
     assert result.interval.high == pytest.approx(0.01)
     assert result.interval.confidence == pytest.approx(1 - 2 / 128)
 
 
 def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> None:
-    result = finding(pairs(0.9, 1.1, 1.0, 0.95, 1.05), 0.03)
+    result = one_look(pairs(0.9, 1.1, 1.0, 0.95, 1.05), 0.03)
     assert (result.decision, result.settled) == (Decision.UNDECIDED, False)
     assert result.visible > 0.08
     assert math.isinf(visible([0.1]))
@@ -95,10 +95,10 @@ def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> Non
 def test_what_is_cleared_would_have_shown_its_limit_whatever_a_far_round_does_to_the_scatter() -> None:
     ratios = [1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995, 0.6]
     assert visible([math.log(ratio) for ratio in ratios]) > 0.1
-    result = finding(pairs(*ratios), 0.03)
+    result = one_look(pairs(*ratios), 0.03)
     assert (result.decision, result.visible) == (Decision.NOT_SLOWER, 0.03)
     faster = pairs(*(0.9 * ratio for ratio in ratios))
-    assert look(None, faster, 0.03, Design()).visible == 0.03, "it has more rounds for its improvement"
+    assert all_looks(None, faster, 0.03, Design()).visible == 0.03, "it has more rounds for its improvement"
 
 
 def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
@@ -113,45 +113,45 @@ def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
 
 def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
     slow = pairs(*(1.05 + 0.001 * at for at in range(30)))
-    findings = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 17)]
+    findings = [one_look(slow.first(count), 0.03) for count in (8, 9, 10, 17)]
     assert [one.decision is Decision.SLOWER for one in findings] == [False, True, False, True]
     assert findings[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
-    many = finding(slow.first(13), 0.03, Design(cases=40))
+    many = one_look(slow.first(13), 0.03, Design(cases=40))
     assert many.decision is Decision.UNDECIDED, "thirteen rounds cannot confirm one of forty"
-    assert look(None, slow, 0.03, Design(cases=40)).rounds == 14
+    assert all_looks(None, slow, 0.03, Design(cases=40)).rounds == 14
 
 
 def test_a_shift_that_counts_but_is_no_surprise_confirms_nothing() -> None:
     wild = pairs(1.2, 1.3, 0.9, 1.3, 0.8, 1.2, 1.1, 0.9, 1.2)
-    assert finding(wild, 0.03).decision is Decision.UNDECIDED
+    assert one_look(wild, 0.03).decision is Decision.UNDECIDED
 
 
 def test_a_surprise_that_does_not_count_confirms_nothing() -> None:
-    assert finding(pairs(*(1.011 + 0.0001 * at for at in range(9))), 0.03).decision is Decision.NOT_SLOWER
+    assert one_look(pairs(*(1.011 + 0.0001 * at for at in range(9))), 0.03).decision is Decision.NOT_SLOWER
 
 
 def test_the_first_look_that_decides_stands() -> None:
     calm = pairs(*(1.0,) * 7, *(1.5,) * 23)
-    result = look(None, calm, 0.03, Design())
+    result = all_looks(None, calm, 0.03, Design())
     assert (result.decision, result.rounds) == (Decision.NOT_SLOWER, 7)
-    assert look(result, calm, 0.03, Design()) is result
-    late = look(None, pairs(1.0, 1.0, 1.07, 1.0, 1.0, 1.0, 1.0, 1.0), 0.03, Design())
+    assert all_looks(result, calm, 0.03, Design()) is result
+    late = all_looks(None, pairs(1.0, 1.0, 1.07, 1.0, 1.0, 1.0, 1.0, 1.0), 0.03, Design())
     assert (late.decision, late.settled) == (Decision.UNDECIDED, False)
-    step = look(late, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
-    assert step == look(None, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
+    step = all_looks(late, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
+    assert step == all_looks(None, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
     assert (step.decision, step.rounds) == (Decision.NOT_SLOWER, 14)
-    assert look(None, pairs(*(0.97, 1.09) * 15), 0.03, Design()).settled, "thirty rounds end it"
+    assert all_looks(None, pairs(*(0.97, 1.09) * 15), 0.03, Design()).settled, "thirty rounds end it"
 
 
 def test_what_looks_faster_has_the_rounds_that_show_it_and_stays_cleared() -> None:
     fast = [0.8 + 0.001 * at for at in range(30)]
-    result = look(None, pairs(*fast[:8]), 0.03, Design())
+    result = all_looks(None, pairs(*fast[:8]), 0.03, Design())
     assert (result.decision, result.faster, result.settled) == (Decision.NOT_SLOWER, False, False)
-    result = look(result, pairs(*fast), 0.03, Design())
+    result = all_looks(result, pairs(*fast), 0.03, Design())
     assert (result.decision, result.faster, result.settled, result.rounds) == (Decision.NOT_SLOWER, True, True, 9)
-    for_a_mean = look(None, pairs(*fast), 0.03, Design(least=12))
+    for_a_mean = all_looks(None, pairs(*fast), 0.03, Design(least=12))
     assert (for_a_mean.faster, for_a_mean.rounds) == (True, 12), "rounds for a mean take nothing back"
-    torn = look(None, pairs(*fast[:8], 1.2), 0.03, Design())
+    torn = all_looks(None, pairs(*fast[:8], 1.2), 0.03, Design())
     assert (torn.decision, torn.faster, torn.settled) == (Decision.NOT_SLOWER, False, True)
 
 
@@ -168,7 +168,7 @@ def groups(head: int, base: int, rounds: int = 30, times: float = 3.0) -> Pairs:
 def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base: int, slower: bool) -> None:
     both = groups(head, base)
     assert slow_processes(both) == ((head, base) if head + base > 1 else None)
-    result = look(None, both, 0.1, Design())
+    result = all_looks(None, both, 0.1, Design())
     (decided,) = more_slow({"a": result}, {"a": both}, {"a": 0.1}, 0.01).values()
     assert (decided.decision is Decision.SLOWER and decided.slow == (head, base)) is slower
     assert slower or decided == result
@@ -177,7 +177,7 @@ def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base:
 def test_a_few_much_slower_processes_fail_their_case_though_the_median_shift_is_small() -> None:
     """The verdict said that the base has as many, of eight slow processes against none."""
     both, counts = groups(8, 0), {"a": 0.1}
-    result = look(None, both, 0.1, Design())
+    result = all_looks(None, both, 0.1, Design())
     (slow,) = more_slow({"a": result}, {"a": both}, counts, 0.01).values()
     assert result.shift < 0.1 < slow.shift == pytest.approx(math.exp(math.fsum(both.differences) / 30) - 1)
     evidence = Paired(
@@ -201,7 +201,7 @@ def busy(above: int, below: int = 0, rounds: int = 60) -> Pairs:
 def test_far_rounds_are_found_where_neighbours_blur_the_groups(above: int, below: int, slower: bool) -> None:
     both = busy(above, below)
     assert slow_processes(both) is None
-    result = look(None, both, 0.1, Design(most=60))
+    result = all_looks(None, both, 0.1, Design(most=60))
     (decided,) = more_slow({"a": result}, {"a": both}, {"a": 0.1}, 0.01).values()
     assert (decided.decision is Decision.SLOWER and decided.slow == (above, below)) is slower
     assert slower or decided == result
@@ -209,24 +209,24 @@ def test_far_rounds_are_found_where_neighbours_blur_the_groups(above: int, below
 
 def test_cases_in_groups_share_the_chance_of_an_alarm_and_a_small_step_is_none() -> None:
     pairs_, counts = {"a": groups(8, 0)}, {"a": 0.1}
-    findings = {"a": look(None, pairs_["a"], 0.1, Design())}
+    findings = {"a": all_looks(None, pairs_["a"], 0.1, Design())}
     assert more_slow(findings, pairs_, counts, 0.01)["a"].decision is Decision.SLOWER
     others = {name: groups(9, 9) for name in "bcdef"}
-    many = {**findings, **{name: look(None, one, 0.1, Design()) for name, one in others.items()}}
+    many = {**findings, **{name: all_looks(None, one, 0.1, Design()) for name, one in others.items()}}
     shared = more_slow(many, pairs_ | others, dict.fromkeys("abcdef", 0.1), 0.01)
     assert shared["a"].decision is Decision.UNDECIDED
     small = {"a": groups(10, 0, times=1.2)}
-    assert more_slow({"a": look(None, small["a"], 0.1, Design())}, small, counts, 0.01)["a"].slow is None
+    assert more_slow({"a": all_looks(None, small["a"], 0.1, Design())}, small, counts, 0.01)["a"].slow is None
 
 
 def test_processes_in_two_groups_are_unstable() -> None:
-    assert finding(pairs(1.0, 1.11, 1.0, 1.11, 1.0), 0.03).unstable
-    assert not finding(pairs(1.0, 1.11, 1.0, 1.0, 1.0), 0.03).unstable
+    assert one_look(pairs(1.0, 1.11, 1.0, 1.11, 1.0), 0.03).unstable
+    assert not one_look(pairs(1.0, 1.11, 1.0, 1.0, 1.0), 0.03).unstable
 
 
 def test_a_machine_that_takes_both_sides_along_is_not_unstable() -> None:
     along = (100.0, 100.0, 120.0, 120.0, 120.0)
-    assert not finding(Pairs(base=along, head=tuple(t * 1.001 for t in along), spread=0.01), 0.03).unstable
+    assert not one_look(Pairs(base=along, head=tuple(t * 1.001 for t in along), spread=0.01), 0.03).unstable
 
 
 def test_preempted_samples_do_not_speak_for_code_that_computes() -> None:
@@ -270,7 +270,7 @@ def test_a_head_that_waits_less_by_chance_in_the_first_rounds_is_not_cleared() -
     base, head = half_waiting(200.0), half_waiting(100.0)
     slower = replace(head, **{name: tuple(1.1 * ns for ns in getattr(head, name)) for name in ("durations", "cpu")})
     rounds = [(capture(base), capture(slower))] * 9
-    assert finding(pair_of(rounds[:7]), 0.05).decision is not Decision.NOT_SLOWER
+    assert one_look(pair_of(rounds[:7]), 0.05).decision is not Decision.NOT_SLOWER
     assert pair_of(rounds[:8]).differences == pytest.approx([math.log(1.1)] * 8)
     assert pair_of(rounds).differences[0] < 0, "in nine rounds it is not chance"
     more = pair_of([(capture(head), capture(base))] * 7)
@@ -292,16 +292,16 @@ def turns(*levels: float, timer: str = "host", slower: float = 1.0) -> Samples:
 def test_a_clock_that_changes_half_way_is_no_slowdown(timer: str) -> None:
     fast_first = turns(*(100.0,) * 6, *(140.0,) * 4, timer=timer)
     slow_soon = turns(*(100.0,) * 5, *(140.0,) * 5, timer=timer, slower=1.05)
-    assert apart(fast_first, slow_soon, by_cpu=timer == "host") == pytest.approx(1.05)
+    assert head_ratio(fast_first, slow_soon, by_cpu=timer == "host") == pytest.approx(1.05)
     sides = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
     assert sides.differences == pytest.approx([math.log(1.05)] * 3)
 
 
 def test_turns_are_asked_only_where_both_took_them() -> None:
     whole, cut = turns(*(100.0,) * 5), turns(*(110.0,) * 2)
-    assert apart(whole, cut, by_cpu=True) == pytest.approx(1.1)
+    assert head_ratio(whole, cut, by_cpu=True) == pytest.approx(1.1)
     lost = replace(turns(*(120.0,) * 5), turns=(3, 3, 3))
-    assert apart(whole, lost, by_cpu=True) == pytest.approx(1.2)
+    assert head_ratio(whole, lost, by_cpu=True) == pytest.approx(1.2)
 
 
 def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
@@ -322,15 +322,15 @@ def test_the_nearer_to_the_limit_the_more_rounds_clear() -> None:
 
 def test_what_is_wanted_counts_the_rounds_that_were_played() -> None:
     open_ = replace(shown(0.02, 0.02), decision=Decision.UNDECIDED, rounds=8)
-    assert wanted(open_, 0.03, Design()) == clearing_rounds(open_, 0.03) - 8
-    assert wanted(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
-    assert wanted(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
+    assert further_rounds(open_, 0.03, Design()) == clearing_rounds(open_, 0.03) - 8
+    assert further_rounds(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
+    assert further_rounds(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
     slow = replace(open_, shift=0.06, rounds=9)
-    assert wanted(slow, 0.03, Design()) == 17 - 9
-    assert wanted(replace(slow, rounds=30), 0.03, Design()) == 1
-    assert wanted(replace(slow, rounds=17), 0.03, Design()) == 30 - 17
+    assert further_rounds(slow, 0.03, Design()) == 17 - 9
+    assert further_rounds(replace(slow, rounds=30), 0.03, Design()) == 1
+    assert further_rounds(replace(slow, rounds=17), 0.03, Design()) == 30 - 17
     cleared = replace(open_, decision=Decision.NOT_SLOWER)
-    assert wanted(cleared, 0.03, Design()) == 1, "whether it is faster is shown in nine"
+    assert further_rounds(cleared, 0.03, Design()) == 1, "whether it is faster is shown in nine"
 
 
 def test_spans_are_said_as_people_say_them() -> None:
@@ -362,12 +362,12 @@ def test_what_rounds_show_is_counted_from_their_scatter() -> None:
     assert visible([0.0, 0.02]) == pytest.approx(math.expm1(SURELY * 0.02 / math.sqrt(2) / math.sqrt(2)))
     assert visible([]) == math.inf
     ratios = (1.02, 1.005, 1.03, 0.99, 1.012, 1.025)
-    result = finding(pairs(*ratios), 0.03)
+    result = one_look(pairs(*ratios), 0.03)
     logs = [math.log(r) for r in ratios]
     shares = 3 / 0.75
     assert result.p == pytest.approx(min(1.0, shares * signed_rank([x - MARGIN * math.log1p(0.03) for x in logs])))
-    assert finding(pairs(*ratios), -0.5).p == pytest.approx(shares * signed_rank(logs))
-    assert finding(pairs(*ratios), -0.5, Design(cases=5)).p == pytest.approx(5 * shares * signed_rank(logs))
+    assert one_look(pairs(*ratios), -0.5).p == pytest.approx(shares * signed_rank(logs))
+    assert one_look(pairs(*ratios), -0.5, Design(cases=5)).p == pytest.approx(5 * shares * signed_rank(logs))
     assert result.scatter == pytest.approx(scatter_of(logs))
 
 
@@ -377,9 +377,9 @@ def test_a_few_far_rounds_do_not_make_a_case_seem_hopeless() -> None:
     for _ in range(40):
         steps = [draw.gauss(0, 0.01) + (draw.random() < 0.15) * draw.uniform(-1.5, 1.5) for _ in range(60)]
         ratios = [math.exp(step) for step in steps]
-        if (early := finding(pairs(*ratios[:8]), 0.05)).decision is Decision.UNDECIDED:
-            decided = look(None, pairs(*ratios), 0.05, Design(most=60)).rounds
-            left.append((wanted(early, 0.05, Design(most=60)), decided - 8))
+        if (early := one_look(pairs(*ratios[:8]), 0.05)).decision is Decision.UNDECIDED:
+            decided = all_looks(None, pairs(*ratios), 0.05, Design(most=60)).rounds
+            left.append((further_rounds(early, 0.05, Design(most=60)), decided - 8))
     assert len(left) > 10
     assert median(reckoned for reckoned, _ in left) < 30
     assert median(took for _, took in left) < 30
@@ -415,16 +415,16 @@ def test_with_processes_in_groups_either_group_may_be_the_truth() -> None:
 
 
 def test_six_rounds_clear_nobody_seven_do_and_after_thirty_every_tenth() -> None:
-    decided = {count: finding(pairs(*(1.0,) * count), 0.03).decision for count in (6, 7, 29, 30, 31, 39, 40)}
+    decided = {count: one_look(pairs(*(1.0,) * count), 0.03).decision for count in (6, 7, 29, 30, 31, 39, 40)}
     assert {count for count, one in decided.items() if one is Decision.NOT_SLOWER} == {7, 29, 30, 40}
 
 
 def test_a_cleared_case_goes_on_to_the_rounds_that_its_mean_needs() -> None:
     """Two means share the error rate: seven rounds, after which each case was cleared, could confirm neither."""
     for count, least, settled in ((7, 0, True), (7, 7, True), (7, 8, False), (8, 8, True)):
-        result = look(None, pairs(*(1.2,) * count), 0.5, Design(least=least))
+        result = all_looks(None, pairs(*(1.2,) * count), 0.5, Design(least=least))
         assert (result.decision, result.settled) == (Decision.NOT_SLOWER, settled)
-    assert wanted(look(None, pairs(*(1.2,) * 7), 0.5, Design(least=12)), 0.5, Design(least=12)) == 5
+    assert further_rounds(all_looks(None, pairs(*(1.2,) * 7), 0.5, Design(least=12)), 0.5, Design(least=12)) == 5
 
 
 def test_a_clean_suite_alarms_in_one_of_a_hundred_and_a_look_clears_in_one_of_a_hundred() -> None:
@@ -432,12 +432,12 @@ def test_a_clean_suite_alarms_in_one_of_a_hundred_and_a_look_clears_in_one_of_a_
     assert (design.alpha, design.most) == (0.01, 30)
     spent = design.level * 3 * 40 + 0.25 * design.alpha
     assert spent == pytest.approx(design.alpha)
-    assert finding(pairs(*(1.0,) * 20), 0.03).interval.confidence >= 0.98
+    assert one_look(pairs(*(1.0,) * 20), 0.03).interval.confidence >= 0.98
 
 
 @pytest.mark.parametrize(("ratio", "slower"), [(1.0098, False), (1.0102, True)])
 def test_the_test_rules_out_a_third_of_the_limit(ratio: float, slower: bool) -> None:
-    assert (finding(pairs(*(ratio,) * 10), 0.03).p < 0.01) is slower
+    assert (one_look(pairs(*(ratio,) * 10), 0.03).p < 0.01) is slower
 
 
 def test_what_is_surely_seen_passes_the_99_percent_point_with_a_power_of_80_percent() -> None:
@@ -448,18 +448,18 @@ def test_what_is_surely_seen_passes_the_99_percent_point_with_a_power_of_80_perc
 
 def test_what_is_slower_is_at_least_at_the_limit_and_as_sure_as_its_look_asks() -> None:
     at = pairs(*(1.5,) * 9)
-    assert finding(at, 0.5).decision is Decision.SLOWER
-    assert finding(at, 0.5 + 1e-9).decision is not Decision.SLOWER
+    assert one_look(at, 0.5).decision is Decision.SLOWER
+    assert one_look(at, 0.5 + 1e-9).decision is not Decision.SLOWER
     assert Design(alpha=4 * 2.0**-9).looks[0] == 9
-    assert finding(at, 0.5, Design(alpha=4 * 2.0**-9)).decision is Decision.SLOWER
-    assert finding(at, 0.5, Design(alpha=4 * 2.0**-9 - 1e-9)).decision is not Decision.SLOWER
+    assert one_look(at, 0.5, Design(alpha=4 * 2.0**-9)).decision is Decision.SLOWER
+    assert one_look(at, 0.5, Design(alpha=4 * 2.0**-9 - 1e-9)).decision is not Decision.SLOWER
 
 
 def test_an_interval_clears_below_the_limit_and_not_at_it() -> None:
     calm = pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.02, 1.0)
-    high = finding(calm, 0.5).interval.high
-    assert finding(calm, high).decision is Decision.UNDECIDED
-    assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
+    high = one_look(calm, 0.5).interval.high
+    assert one_look(calm, high).decision is Decision.UNDECIDED
+    assert one_look(calm, high + 1e-9).decision is Decision.NOT_SLOWER
 
 
 @pytest.mark.parametrize(
@@ -476,19 +476,19 @@ def test_an_interval_clears_below_the_limit_and_not_at_it() -> None:
 def test_a_faster_case_is_settled_by_the_look_that_can_show_it(
     ratio: float, rounds: int, *, faster: bool, settled: bool
 ) -> None:
-    one = finding(pairs(*(ratio + 0.0001 * at for at in range(rounds))), 0.03)
+    one = one_look(pairs(*(ratio + 0.0001 * at for at in range(rounds))), 0.03)
     assert (one.faster, one.settled) == (faster, settled)
 
 
 def test_a_mean_that_is_ahead_by_chance_is_not_faster() -> None:
-    assert not finding(pairs(0.5, 0.9, 1.1, 0.6, 1.2, 0.9, 0.7, 1.1, 0.8), 0.03).faster
+    assert not one_look(pairs(0.5, 0.9, 1.1, 0.6, 1.2, 0.9, 0.7, 1.1, 0.8), 0.03).faster
 
 
 @pytest.mark.parametrize(("alone", "slower"), [(Decision.UNDECIDED, True), (Decision.NOT_SLOWER, False)])
 def test_slow_processes_decide_what_rounds_left_open(alone: Decision, *, slower: bool) -> None:
     """Eight of thirty against none: one in 437 by chance, which a quarter of the false-alarm rate pays for."""
     both = groups(8, 0)
-    before = replace(finding(both, 0.1), decision=alone)
+    before = replace(one_look(both, 0.1), decision=alone)
     (after,) = more_slow({"a": before}, {"a": both}, {"a": 0.1}, 0.01).values()
     assert (after.decision is Decision.SLOWER) is slower
     assert slower is (after.p == pytest.approx(4 * 0.0022875, rel=1e-4))
@@ -513,13 +513,13 @@ def test_a_slower_case_is_found_at_the_next_look_that_its_scatter_allows(
     """3.65 standard errors: 2.81 for one chance in 400, and 0.84 for a power of four fifths."""
     one = replace(shown(shift, scatter), rounds=rounds)
     assert slower_rounds(one, 0.03, Design()) == look_at
-    assert wanted(one, 0.03, Design()) == look_at - rounds
+    assert further_rounds(one, 0.03, Design()) == look_at - rounds
 
 
 @pytest.mark.parametrize(("rounds", "more"), [(7, 2), (9, 0), (12, 0)])
 def test_a_cleared_case_wants_the_rounds_to_the_first_look(rounds: int, more: int) -> None:
     cleared = replace(shown(0.0), rounds=rounds, decision=Decision.NOT_SLOWER)
-    assert wanted(cleared, 0.03, Design()) == more
+    assert further_rounds(cleared, 0.03, Design()) == more
 
 
 def test_no_case_is_worth_more_than_two_hundred_rounds() -> None:
@@ -528,8 +528,8 @@ def test_no_case_is_worth_more_than_two_hundred_rounds() -> None:
 
 def test_a_cleared_case_that_no_longer_seems_faster_gets_no_further_round() -> None:
     ratios = (0.965, 0.965, 0.966, 0.975, 0.976, 0.977, 0.967, 1.03)
-    seven = look(None, pairs(*ratios[:7]), 0.03, Design())
-    eight = look(seven, pairs(*ratios), 0.03, Design())
+    seven = all_looks(None, pairs(*ratios[:7]), 0.03, Design())
+    eight = all_looks(seven, pairs(*ratios), 0.03, Design())
     assert [(one.decision, one.settled, one.rounds) for one in (seven, eight)] == [
         (Decision.NOT_SLOWER, False, 7), (Decision.NOT_SLOWER, True, 8),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.rounds import Design, Pairs, by_draws, finding, more_slow
+from pytest_perfgate.core.judge.rounds import Design, Pairs, by_draws, more_slow, one_look
 from pytest_perfgate.core.judge.samples import preloads_of
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Decision
@@ -95,33 +95,33 @@ def test_whole_draws_of_three_preloads_decide(
     """At the end of the draw in which a look falls: with four cases, the first look is after eleven rounds."""
     design = Design(cases=cases)
     rounds = forked(*(ratio * (1 + 0.0001 * (at % 3)) for at in range(len(preloads))), preloads=preloads)
-    assert finding(rounds, 0.03, design).decision is decision
+    assert one_look(rounds, 0.03, design).decision is decision
 
 
 def test_the_last_round_of_all_decides_within_a_draw_too() -> None:
     preloads = tuple(1 + at // 3 for at in range(32))
     rounds = forked(*(1.5 + 0.001 * (at % 3) for at in range(32)), preloads=preloads)
-    assert finding(rounds, 0.03, Design(most=32)).decision is Decision.SLOWER
-    assert finding(rounds, 0.03, Design(most=40)).decision is Decision.UNDECIDED
+    assert one_look(rounds, 0.03, Design(most=32)).decision is Decision.SLOWER
+    assert one_look(rounds, 0.03, Design(most=40)).decision is Decision.UNDECIDED
 
 
 def test_too_few_preloads_bound_no_slowdown() -> None:
-    two = finding(forked(*(1.0,) * 6, preloads=THREE[:6]), 0.03)
+    two = one_look(forked(*(1.0,) * 6, preloads=THREE[:6]), 0.03)
     assert (two.interval.high, two.visible) == (0.03, 0.03)
-    wide = finding(forked(*(1.0,) * 6, preloads=THREE[:6], floor=0.01), 0.03)
+    wide = one_look(forked(*(1.0,) * 6, preloads=THREE[:6], floor=0.01), 0.03)
     assert wide.interval.high == pytest.approx(math.expm1(37.4393201613 * 0.01 / math.sqrt(2)))
-    three = finding(forked(*(1.0,) * 9, preloads=THREE), 0.03)
+    three = one_look(forked(*(1.0,) * 9, preloads=THREE), 0.03)
     assert three.interval.high == pytest.approx(math.expm1(7.5715134449 * 0.001 / math.sqrt(3)))
 
 
 def test_the_scatter_of_draws_is_told_as_of_fresh_rounds() -> None:
     ratios = [math.exp(x) for x in (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09)]
-    assert finding(forked(*ratios, preloads=THREE), 0.03).scatter == pytest.approx(0.03 * math.sqrt(3))
+    assert one_look(forked(*ratios, preloads=THREE), 0.03).scatter == pytest.approx(0.03 * math.sqrt(3))
 
 
 def test_forks_share_the_state_of_their_preload_so_slow_ones_show_nothing() -> None:
     fresh = Pairs(base=(100.0,) * 30, head=(100.0,) * 20 + (300.0,) * 10, spread=0.01)
-    open_ = replace(finding(fresh, 0.1), decision=Decision.UNDECIDED)
+    open_ = replace(one_look(fresh, 0.1), decision=Decision.UNDECIDED)
     together = replace(fresh, preloads=tuple(1 + at // 3 for at in range(30)))
     (slow,) = more_slow({"a": open_}, {"a": fresh}, {"a": 0.1}, 0.01).values()
     assert (slow.decision, slow.slow) == (Decision.SLOWER, (10, 0))

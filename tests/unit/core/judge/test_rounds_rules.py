@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.rounds import Design, figure_finding, finding, look, more_slow
+from pytest_perfgate.core.judge.rounds import Design, all_looks, figure_finding, more_slow, one_look
 from pytest_perfgate.model.metric import FigurePairs
 from pytest_perfgate.model.plan import Decision
 from pytest_perfgate.model.values import Dimension
@@ -26,28 +26,28 @@ def test_the_looks_that_these_rounds_are_written_for() -> None:
 )
 def test_two_preloads_show_nothing_however_clear_they_are(preloads: tuple[int, ...], decision: Decision) -> None:
     rounds = replace(pairs(*[2.0] * 9), preloads=preloads, floor=1e-9)
-    assert finding(rounds, 0.05).decision is decision
+    assert one_look(rounds, 0.05).decision is decision
 
 
 @pytest.mark.parametrize(("ratio", "faster"), [(0.97, False), (0.93, True)])
 def test_faster_by_less_than_the_limit_is_not_announced(ratio: float, *, faster: bool) -> None:
     """Although it is surely more than the third of the limit that the test excludes."""
-    assert finding(pairs(*[ratio] * 9), 0.05).faster is faster
+    assert one_look(pairs(*[ratio] * 9), 0.05).faster is faster
 
 
 @pytest.mark.parametrize(("rounds", "settled"), [(8, False), (9, True)])
 def test_a_cleared_case_that_seems_faster_is_settled_by_the_look_that_could_show_it(
     rounds: int, *, settled: bool
 ) -> None:
-    result = finding(pairs(*[0.8] * rounds), 0.05)
+    result = one_look(pairs(*[0.8] * rounds), 0.05)
     assert (result.decision, result.settled) == (NOT_SLOWER, settled)
 
 
 def test_a_cleared_case_stays_cleared_where_its_speed_up_was_a_passing_one() -> None:
     """Rounds end at the look for speed-ups, though the last two of them would leave it open."""
     rounds = pairs(*[0.8] * 7, 2.0, 2.0, 2.0, 2.0)
-    assert finding(rounds.first(9), 0.05).decision is UNDECIDED
-    result = look(None, rounds, 0.05, DESIGN)
+    assert one_look(rounds.first(9), 0.05).decision is UNDECIDED
+    result = all_looks(None, rounds, 0.05, DESIGN)
     assert (result.decision, result.rounds, result.settled) == (NOT_SLOWER, 9, True)
 
 
@@ -56,7 +56,7 @@ def test_slow_processes_on_one_side_count_if_they_are_slower_than_the_limit(
     threshold: float, decision: Decision
 ) -> None:
     rounds = pairs(*[1.02] * 10, spread=0.0001)
-    before = replace(finding(rounds, threshold), decision=UNDECIDED)
+    before = replace(one_look(rounds, threshold), decision=UNDECIDED)
     (result,) = more_slow({"a": before}, {"a": rounds}, {"a": threshold}, 0.01).values()
     assert result.decision is decision
 

@@ -12,8 +12,8 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.samples import (
     LEAST_TURNS,
     _has_cpu_times,
-    apart,
     computes,
+    head_ratio,
     pair_of,
     power_limited,
     spread,
@@ -164,14 +164,14 @@ def test_the_spread_is_of_quartiles() -> None:
 def test_turns_are_compared_one_by_one() -> None:
     base = timed_samples((10.0, 12.0, 20.0, 21.0, 40.0, 44.0), turns=(2, 2, 2))
     head = timed_samples((11.0, 13.0, 23.0, 22.0, 48.0, 90.0), turns=(2, 2, 2))
-    assert apart(base, head, by_cpu=False) == pytest.approx(1.1)
+    assert head_ratio(base, head, by_cpu=False) == pytest.approx(1.1)
     for timer in ("events", "cupti"):
         middles = [12.0 / 11.0, 22.5 / 20.5, 69.0 / 42.0]
         on_device = [
             timed_samples(s.durations, (time**2 for time in s.durations), timer=timer, turns=s.turns)
             for s in (base, head)
         ]
-        assert apart(*on_device, by_cpu=True) == pytest.approx(sorted(middles)[1])
+        assert head_ratio(*on_device, by_cpu=True) == pytest.approx(sorted(middles)[1])
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def test_turns_are_compared_one_by_one() -> None:
 def test_without_enough_turns_whole_processes_are_compared(of_base, of_head) -> None:
     base = timed_samples((10.0, 12.0, 20.0, 21.0, 40.0, 44.0), turns=of_base)
     head = timed_samples((30.0, 13.0, 23.0, 22.0, 48.0, 90.0), turns=of_head)
-    assert apart(base, head, by_cpu=False) == pytest.approx(1.3)
+    assert head_ratio(base, head, by_cpu=False) == pytest.approx(1.3)
 
 
 def test_turns_of_one_sample_and_least_turns_are_enough() -> None:
     base = timed_samples((10.0, 20.0, 30.0), turns=(1,) * LEAST_TURNS)
     head = timed_samples((15.0, 22.0, 36.0), turns=(1,) * LEAST_TURNS)
-    assert apart(base, head, by_cpu=False) == pytest.approx(1.2)
-    assert apart(
+    assert head_ratio(base, head, by_cpu=False) == pytest.approx(1.2)
+    assert head_ratio(
         timed_samples((10.0, 0.5, 40.0), turns=(1,) * 3),
         timed_samples((15.0, 0.55, 48.0), turns=(1,) * 3),
         by_cpu=False,
@@ -206,10 +206,10 @@ def test_turns_of_one_sample_and_least_turns_are_enough() -> None:
 def test_a_turn_that_took_no_time_is_left_out() -> None:
     base = timed_samples((10.0, 0.0, 20.0, 30.0), (10.0, 0.0, 20.0, 30.0), turns=(1,) * 4)
     head = timed_samples((15.0, 9.0, 22.0, 36.0), (15.0, 9.0, 22.0, 36.0), turns=(1,) * 4)
-    assert apart(base, head, by_cpu=True) == pytest.approx(1.2)
+    assert head_ratio(base, head, by_cpu=True) == pytest.approx(1.2)
     nothing = timed_samples((15.0, 22.0, 36.0, 9.0), (15.0, 22.0, 36.0, 0.0), turns=(1,) * 4)
     ours = timed_samples((10.0, 20.0, 30.0, 9.0), (10.0, 20.0, 30.0, 9.0), turns=(1,) * 4)
-    assert apart(ours, nothing, by_cpu=True) == pytest.approx(1.2)
+    assert head_ratio(ours, nothing, by_cpu=True) == pytest.approx(1.2)
 
 
 def test_a_call_computes_where_some_sample_loses_no_time() -> None:
@@ -284,9 +284,9 @@ def test_a_call_that_is_slower_every_second_time_is_slower() -> None:
     base = timed_samples((10.0,) * 12, (10.0,) * 12, turns=(4,) * 3)
     every_second = (10.0, 13.0) * 6
     head = timed_samples(every_second, every_second, turns=(4,) * 3)
-    assert apart(base, head, by_cpu=True) == pytest.approx(1.15)
+    assert head_ratio(base, head, by_cpu=True) == pytest.approx(1.15)
     mostly = (10.0, 13.0, 13.0, 13.0) * 3
-    assert apart(base, timed_samples(mostly, mostly, turns=(4,) * 3), by_cpu=True) == pytest.approx(1.3)
+    assert head_ratio(base, timed_samples(mostly, mostly, turns=(4,) * 3), by_cpu=True) == pytest.approx(1.3)
 
 
 @pytest.mark.parametrize(("timer", "ratio"), [("host", 1.0), ("region", 1.0), ("events", 1.3)])
@@ -295,4 +295,4 @@ def test_of_wall_times_that_others_lengthen_the_least_counts_and_of_a_device_the
 ) -> None:
     base = timed_samples((10.0,) * 12, turns=(4,) * 3, timer=timer)
     head = timed_samples((10.0, 13.0, 13.0, 13.0) * 3, turns=(4,) * 3, timer=timer)
-    assert apart(base, head, by_cpu=False) == pytest.approx(ratio)
+    assert head_ratio(base, head, by_cpu=False) == pytest.approx(ratio)
