@@ -150,8 +150,12 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this shard; no other plugin may divide gated tests."""
+    """Keep the tests of this shard; no other plugin may divide gated tests, or run one in several threads."""
     _refuse_misspelt(config, items)
+    if config.pluginmanager.has_plugin("run-parallel"):
+        for item in filter(is_gated, items):
+            item.add_marker(pytest.mark.thread_unsafe(reason="perfgate measures it alone"), append=False)
+            item.add_marker(pytest.mark.iterations(1), append=False)
     option = config.option
     if option.perfgate_shard or getattr(option, "splits", None) or getattr(option, "num_shards", 1) != 1:
         from pytest_perfgate.plugin.selection import divide

@@ -106,7 +106,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
             write_painted(out, written(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
-    if not session.lost:
+    if session.recorded or not session.lost:
         write_next(out, session, next_commands(
             reports, session.settings.command, recorded=bool(lines), full=session.mode is Mode.FULL,
             ci=session.settings.ci,

@@ -65,6 +65,38 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert len(outcomes) == 1, quick.text
 
 
+THREADS = """
+    def twice(call):
+        def both(**fixtures):
+            call(**fixtures)
+            call(**fixtures)
+        return both
+
+    def pytest_configure(config):
+        config.pluginmanager.register(object(), "run-parallel")
+        for name in ("thread_unsafe", "iterations(n)"):
+            config.addinivalue_line("markers", name)
+
+    def pytest_collection_finish(session):
+        for item in session.items:
+            once = [mark.args for mark in item.iter_markers("iterations")] == [(1,)]
+            if not item.get_closest_marker("thread_unsafe") or not once:
+                item.obj = twice(item.obj)
+"""
+"""What pytest-run-parallel does to a test: it reads marks after the collection, and calls the function several times."""
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_a_plugin_of_threads_calls_a_gated_test_once(project: Project, mode: str) -> None:
+    project.write("conftest.py", THREADS)
+    project.write("test_two.py", TWO + "\n    def test_plain():\n        pass\n")
+    run = project.run("-k", "good or plain", f"--perfgate={mode}", "--perfgate-rounds=1", "--strict-markers")
+    assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
+        "test_good": "passed",
+        "test_plain": "passed",
+    }, run.text
+
+
 def test_nothing_is_measured_where_nothing_runs(project: Project) -> None:
     project.write("test_two.py", TWO)
     listed = project.run("--collect-only", "-q", ci=True)

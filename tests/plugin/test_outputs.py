@@ -87,6 +87,15 @@ def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_stil
     assert project.run("-k", "kept").code == 4, "a run whose record is lost has not passed"
 
 
+def test_a_run_whose_history_alone_is_lost_names_its_record(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    hook = "def pytest_sessionfinish(session):\n    history = session.config.rootpath / '.perfgate' / 'history.db'\n"
+    project.write("conftest.py", f"{hook}    history.mkdir(parents=True, exist_ok=True)\n")
+    run = project.run("--perfgate=full", "--perfgate-rounds=1")
+    assert "not kept: this run's part of the history  [file-unwritable]" in run.text
+    assert "next  perfgate report" in run.text
+
+
 def test_a_run_that_broke_off_in_ci_does_not_leave_the_record_of_an_earlier_one(project: Project) -> None:
     pointer = project.root / ".perfgate" / "records" / "last"
     for ci, expected in ((False, "a.json\n"), (True, "# the last run left no record: pytest ended with 2\n")):
