@@ -1,4 +1,4 @@
-"""Checks of what a change does to its own tests, and their data types."""
+"""Checks of what a change does to its own tests and lines; `changed_project` has the table of all checks."""
 
 from __future__ import annotations
 

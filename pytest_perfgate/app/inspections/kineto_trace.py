@@ -1,4 +1,4 @@
-"""Options, jobs, and one trace that is read once."""
+"""A PyTorch trace, each of whose figures is computed once, a job of several, and their options."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks of what a change does to its own tests, limits and settings."""
+"""Reads the source of tests, and compares two versions: limits, marks, fixtures, bodies; `app` makes the checks."""
