@@ -98,10 +98,13 @@ def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
 
 
 def _shortened(text: str) -> str:
-    """Return the text, with its end cut and marked if it is longer than hosts accept."""
-    return (
-        text if len(text) <= _LARGEST else text[:_LARGEST].rpartition("\n")[0] + "\n\n... the rest is in the record\n"
-    )
+    """Return the text; if it is longer than hosts accept, with its end cut, open blocks closed, and a mark."""
+    if len(text) <= _LARGEST:
+        return text
+    begun = text[:_LARGEST].rpartition("\n")[0]
+    begun += "\n" + "`" * 80 if begun.count("\n```") % 2 else ""  # a fence may be closed by a longer one
+    ends = "\n</details>" * (begun.count("\n<details>") - begun.count("\n</details>"))
+    return f"{begun}\n{ends}\n\n... the rest is in the record\n"
 
 
 class _Github:

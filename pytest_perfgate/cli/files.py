@@ -211,7 +211,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], an
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if not options.view and (options.markdown or options.html):
-        from pytest_perfgate.core.render.html import led_by_findings
+        from pytest_perfgate.core.render.report import led_by_findings
 
         name, *_ = documents
         documents = {**documents, name: led_by_findings(documents[name])}

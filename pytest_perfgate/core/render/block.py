@@ -44,6 +44,7 @@ _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
+_REFERENCE = regex(r"(?i)(?<=@)|(?<=[#!&~$%])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)")
 _OWN_TIME = regex(r"^(perfgate accept (?:--from RECORD )?)[^-\s].*")
 _ORDER = list(Outcome)
 _WITHOUT = {
@@ -141,8 +142,8 @@ def _next_lines(loud: list[Verdict], command: Callable[[str], str]) -> Iterator[
 
 
 def calm(text: str) -> str:
-    """Return text of an untrusted record without mentions and links for use in discussions."""
-    return text.replace("@", "@\u200b").replace("://", ":\u200b//")
+    """Return text of an untrusted record without mentions, links, and references to issues for use in discussions."""
+    return _REFERENCE.sub("\u200b", text)
 
 
 def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.block import calm, render_block, render_blocks
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, urgency, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
+    clip,
     heading,
     is_absent,
     is_number,
@@ -58,19 +59,16 @@ def _document(document: Document, number: int) -> Iterator[str]:
         yield f'<p class="subtitle">{html_escape(document.subtitle)}</p>'
     yield "</header>"
     sections = [block for block in document.blocks if isinstance(block, Section)]
+    anchors = [html_escape(s.anchor or f"s{number}-{i}", quote=True) for i, s in enumerate(sections)]
     if len(sections) > 3:
-        links = (f'<a href="#{_anchor(s, number, i)}">{html_escape(s.title)}</a>' for i, s in enumerate(sections))
+        links = (f'<a href="#{anchor}">{html_escape(s.title)}</a>' for anchor, s in zip(anchors, sections))
         yield f"<nav>{' '.join(links)}</nav>"
-    numbers = iter(range(len(sections)))
+    own = iter(anchors)
     for block in document.blocks:
         if isinstance(block, Section):
-            yield from _section(block, 2, _anchor(block, number, next(numbers)))
+            yield from _section(block, 2, next(own))
         else:
             yield from _block(block, 2)
-
-
-def _anchor(section: Section, document: int, number: int) -> str:
-    return html_escape(section.anchor or f"s{document}-{number}", quote=True)
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
@@ -194,9 +192,9 @@ details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 } td summa
 td.text:has(summary) { min-width:min(10rem, 45vw) } @media print { nav { display:none } .table { overflow:visible } }
 """
 
-_MARKDOWN = 100  # characters of a picture's bars
+_MARKDOWN, _COMMENT_ROWS = 100, 20  # characters of a picture's bars, and of a name in a comment; its blocks and rows
 
-_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)|(?<=\])\(")
 
 
 def render_markdown(document: Document, level: int = 1) -> str:
@@ -252,14 +250,6 @@ def _markdown_table(table: Table) -> Iterator[str]:
             yield from ("", harmless(line))
 
 
-def led_by_findings(document: Document) -> Document:
-    """Return a page with its findings before its tables, since readers begin at the top."""
-    leading = [block for block in document.blocks if isinstance(block, Section) and block.title == "Findings"]
-    first = next((at for at, block in enumerate(document.blocks) if isinstance(block, (Section, Table))), 0)
-    others = [block for block in document.blocks[first:] if block not in leading]
-    return replace(document, blocks=(*document.blocks[:first], *leading, *others))
-
-
 def harmless(text: str) -> str:
     """Return prose in which template arguments and pointers are not read as tags and emphasis."""
     return _MARKUP.sub(lambda match: f"\\{match.group()}", text)
@@ -267,12 +257,9 @@ def harmless(text: str) -> str:
 
 def escape(text: str) -> str:
     """Return text that stays in one cell and contains no markup."""
-    for char in "\\`*_[]<>|":
+    for char in "\\`*_[]<>|~&":
         text = text.replace(char, "\\" + char)
     return " ".join(text.split())
-
-
-_COMMENT_ROWS = 20
 
 
 def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
@@ -295,13 +282,26 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"
     families, count = tuple(families_of(report, drawn=False)), plural(len(cases), "case")
-    lines += [_calm_page(families, 2), ""] if families else []
-    table = _calm_page((verdict_table(cases, limit=200),), 1)
+    lines += [_calm_page(families, 2, _COMMENT_ROWS), ""] if families else []
+    table = _calm_page((verdict_table(cases),), 1, 10 * _COMMENT_ROWS)
     return "\n".join([*lines, f"<details><summary>All {count}</summary>\n", table, "", "</details>\n"])
 
 
-def _calm_page(blocks: tuple[Block, ...], level: int) -> str:
-    return calm(render_markdown(Document(title="", blocks=blocks), level).partition("\n")[2].strip())
+def _calm_page(blocks: Sequence[Block], level: int, most: int) -> str:
+    page = Document(title="", blocks=tuple(_brief(block, most) for block in blocks))
+    return calm(render_markdown(page, level).partition("\n")[2].strip())
+
+
+def _brief(block: Block, most: int) -> Block:
+    """Return a block with few rows and parts, and no name so long that the figures beside it are out of view."""
+    if isinstance(block, Section):
+        more = f"and {len(block.blocks) - most:,} more tables" if len(block.blocks) > most else ""
+        blocks = (*(_brief(one, most) for one in block.blocks[:most]), *([Paragraph(text=more)] if more else []))
+        return replace(block, blocks=blocks)
+    if not isinstance(block, Table):
+        return block
+    rows = [tuple(clip(c, widest=_MARKDOWN) if isinstance(c, str) else c for c in row) for row in block.rows]
+    return replace(block, rows=tuple(rows), limit=most, rest="perfgate report shows all")
 
 
 def _place(report: RunReport) -> str:

@@ -142,6 +142,14 @@ def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[st
     return family_lines(cases, pivots)
 
 
+def led_by_findings(document: Document) -> Document:
+    """Return a page with its findings before its tables, since readers begin at the top."""
+    leading = [block for block in document.blocks if isinstance(block, Section) and block.title == "Findings"]
+    first = next((at for at, block in enumerate(document.blocks) if isinstance(block, (Section, Table))), 0)
+    others = [block for block in document.blocks[first:] if block not in leading]
+    return replace(document, blocks=(*document.blocks[:first], *leading, *others))
+
+
 def _subtitle(report: RunReport) -> str:
     commit = f"commit {report.environment.commit[:12]}" if report.environment.commit else ""
     commit += " with changes" if commit and report.environment.dirty else ""
@@ -166,7 +174,7 @@ def _notes(report: RunReport) -> list[Block]:
     return [Section(title="Notes on the suite", blocks=(Bullets(items=items),))] if items else []
 
 
-def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
+def verdict_table(cases: Sequence[CaseReport]) -> Table:
     """Return one row for each limit, the worst of a case first, with the device if there are several."""
     several = len(_devices(cases)) > 1
     device = Column.header("device", absent=NONE) if several else ()
@@ -177,7 +185,7 @@ def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
             row = _safe_row(case, verdict)
             rows.append((*row[:2], *where, *row[2:]))
     columns = (*_COLUMNS[:2], *device, *_COLUMNS[2:])
-    return Table(columns=columns, rows=tuple(rows), limit=limit, note=builds_note(cases))
+    return Table(columns=columns, rows=tuple(rows), note=builds_note(cases))
 
 
 def device_table(cases: Sequence[CaseReport]) -> Table | None:

@@ -200,7 +200,7 @@ def _in_words(table: Table, width: int) -> Iterator[str]:
 
 def _named(row: Sequence[str], above: Sequence[int], width: int) -> list[str]:
     """Return the texts of a row in a line or two; one wider than the page keeps both ends."""
-    text = _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
+    text = _BETWEEN.join(clip(row[at], widest=max(width, WIDEST)) for at in above if row[at])
     lines = wrapped(text, width, rest=" " * INDENT)
     return lines[:1] + [" " * INDENT + line.strip() for line in lines[1:]]
 
@@ -219,10 +219,10 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
 
 
 def _clipped(row: Sequence[str], widest: int = WIDEST) -> list[str]:
-    return [_clip(text, last=at == len(row) - 1, widest=widest) for at, text in enumerate(row)]
+    return [clip(text, last=at == len(row) - 1, widest=widest) for at, text in enumerate(row)]
 
 
-def _clip(text: str, *, last: bool, widest: int = WIDEST) -> str:
+def clip(text: str, *, last: bool = False, widest: int = WIDEST) -> str:
     """Return a shortened name with both ends, and of a test without the start of its path."""
     # A sentence in the last column stays whole, since nothing follows it and its end may matter most.
     text = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)

@@ -25,13 +25,27 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.render.html import CommentWords, render_comment
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.verdict import CaseReport, Excuse, Posting, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Excuse, Posting, RunReport, SuiteNote
 from pytest_perfgate.wiring.stores import deliveries
 from tests.reports import case, run
 
 WORDS = CommentWords()
 CLEAN = run(case("test_same", 1e6, 1e6))
 REPORT = run(case("test_slow[`x`|y]", 1.2e6, 1e6, Outcome.REGRESSED), case("test_same", 1e6, 1e6))
+
+
+class Long(CommentWords):
+    def comment(self, report: RunReport, *, only_changes: bool = False) -> str:
+        del report, only_changes
+        lines = "a line\n" * 10_000
+        return f"<details><summary>all</summary>\n\n````text\n{lines}````\n\n</details>\n"
+
+
+def test_a_comment_that_is_cut_closes_what_it_opened() -> None:
+    text = GithubComment(Long(), {}, Posting(dry_run=True)).deliver(REPORT, "")
+    assert 59_000 < len(text) < 61_000
+    fence, *ends = text.splitlines()[-5:]
+    assert (set(fence), ends) == ({"`"}, ["", "</details>", "", "... the rest is in the record"])
 
 
 class Host(BaseHTTPRequestHandler):

@@ -105,6 +105,30 @@ def test_a_comment_of_a_record_that_nobody_vouches_for_mentions_nobody_and_leads
         assert harm not in comment
 
 
+@pytest.mark.parametrize(
+    "text", ["#12", "GH-12", "gh-7", "own/name#12", "!12", "~3", "&12", "%3", "$9", "www.example.com"]
+)
+def test_a_comment_refers_to_no_issue_and_no_page(text: str) -> None:
+    note = SuiteNote(kind="x", effect=Effect.WARN, text=f"see {text}")
+    comment = render_comment(run(case(f"test_a[{text}]", 1e6), notes=(note,)))
+    assert text not in comment.replace("\\", "")
+    assert comment.replace("\\", "").replace("\u200b", "").count(text) == 2
+
+
+def test_a_long_name_moves_no_figure_of_a_comment_out_of_view() -> None:
+    comment = render_comment(run(case(f"test_a[{'x' * 300}-last]", 1e6, 1e6), case("test_b", 1e6, 1e6)))
+    (row,) = (line for line in comment.splitlines() if "test\\_a" in line)
+    assert ("x" * 100 in row, "-last\\] |" in row) == (False, True)
+
+
+def test_a_comment_of_a_large_suite_fits_and_says_what_is_missing() -> None:
+    name = "-".join(f"parameter{n}=value{n}" for n in range(20))
+    slow = [case(f"test_{n}[{name}]", 1.2e6, 1e6, Outcome.REGRESSED) for n in range(25)]
+    comment = render_comment(run(*slow, *(case(f"test_{n}[{name}]", 1e6, 1e6) for n in range(25, 300))))
+    assert len(comment) < 60_000
+    assert "\n... and 100 more rows (perfgate report shows all)\n" in comment
+
+
 def test_markdown_keeps_a_cell_a_cell() -> None:
     text = render_markdown(DOCUMENT)
     assert "gemm\\|\\<b\\>" in text
@@ -112,6 +136,8 @@ def test_markdown_keeps_a_cell_a_cell() -> None:
     assert text.startswith("# Report\n\none kernel\n")
     assert "## Numbers" in text
     assert escape("a\nb|c") == "a b\\|c"
+    assert escape("~~a~~ &lt;") == "\\~\\~a\\~\\~ \\&lt;"
+    assert harmless("at n=[a](//b.example)") == "at n=[a]\\(//b.example)"
 
 
 def test_a_fence_is_longer_than_what_it_holds() -> None:
