@@ -224,11 +224,11 @@ def _loaded(name: str) -> ctypes.CDLL | None:
 
 
 SECTIONS = (
-    "SpeedOfLight", "LaunchStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats",
+    "SpeedOfLight", "SpeedOfLight_RooflineChart", "LaunchStats", "Occupancy", "ComputeWorkloadAnalysis",
+    "MemoryWorkloadAnalysis", "WarpStateStats", "InstructionStats",
 )  # fmt: skip
-"""What classification needs; a full set collects thousands of metrics with dozens of replays of each kernel."""
-
-DEEP = (*SECTIONS, "SourceCounters", "SchedulerStats", "InstructionStats", "MemoryWorkloadAnalysis_Tables")
+"""What classes and rooflines need; a full set collects thousands of metrics with dozens of replays of each kernel."""
+DEEP = (*SECTIONS, "SourceCounters", "SchedulerStats", "MemoryWorkloadAnalysis_Tables")
 
 LOG, STEM = "profiler.log", "kernels"
 

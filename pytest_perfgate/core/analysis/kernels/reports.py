@@ -358,6 +358,8 @@ def _bottleneck_lines(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
         yield f"Before: {_class(old)}"
     if evidence := ", ".join(code_evidence(new)):
         yield f"Code: {evidence}"
+    if ill := "; ".join(health_sentence(row, number, new.numbers) for row, number in unhealthy(new.numbers)):
+        yield f"Unhealthy: {ill}"
 
 
 def _class(diagnosis: Diagnosis) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import itertools
 import os
+import re
 import shutil
 import stat
 import sys
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import pytest_perfgate
 from pytest_perfgate.adapters.profilers.in_process import CubinKeeper
-from pytest_perfgate.adapters.profilers.tools import SECTIONS, NcuProfiler, NsysProfiler, with_launcher
+from pytest_perfgate.adapters.profilers.tools import DEEP, SECTIONS, NcuProfiler, NsysProfiler, with_launcher
 from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
@@ -46,6 +48,15 @@ def bins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def words(policy: ClockPolicy = ClockPolicy.OBSERVE, **options: object) -> list[str]:
     return NcuProfiler(nullcontext, **options).command(["python", "-m", "x"], Path("/out"), Plan(clocks=policy))  # type: ignore[arg-type]
+
+
+def test_a_capture_holds_every_section_that_a_text_of_the_package_names() -> None:
+    package = Path(pytest_perfgate.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    named = {name for text in texts for pair in re.findall(r'--section (\w+)|section="(\w+)"', text) for name in pair}
+    assert {"SpeedOfLight_RooflineChart", "InstructionStats"} < named
+    assert named - {""} - {"SourceCounters"} <= set(SECTIONS)  # annotation; the hottest lines need the mode ncu
+    assert named - {""} <= set(DEEP)
 
 
 def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:

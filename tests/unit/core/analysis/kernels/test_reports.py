@@ -45,6 +45,13 @@ def test_a_later_version_says_what_moved() -> None:
     assert "No longer there: gone." in text
 
 
+def test_a_kernel_lists_its_unhealthy_figures() -> None:
+    poor = launch(counters={"lts__t_sector_hit_rate.pct": 40.0, f"dram__throughput{ELAPSED}": 75.0})
+    assert "- Unhealthy: l2_hit 40 % (healthy: over 80 %): little reuse" in devlog([poor], [])
+    good = launch(counters={"lts__t_sector_hit_rate.pct": 90.0, f"dram__throughput{ELAPSED}": 75.0})
+    assert "Unhealthy" not in devlog([good], [])
+
+
 def test_the_mix_of_two_builds_the_largest_difference_first() -> None:
     narrow, wide = compiled("copy_narrow"), replace(compiled("copy_wide"), name="copy_narrow")
     text = devlog([wide], [narrow])
