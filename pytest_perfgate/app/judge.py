@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.judge import (
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_limit
-from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls, own_name
+from pytest_perfgate.core.limits.merge import limits_on_times, merge_limits, of_other_calls, own_name
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.model.errors import PerfgateError, error_summary, fault_sentence
@@ -193,7 +193,7 @@ class GateJudge:
         limits = case.limits if code else _with_brought(case, measurement, kinds)
         _check_items(limits, measurement.work)
         own = self._own.get(measurement.key.nodeid, frozenset())
-        others = (*elsewhere(limits, measurement, kinds), *of_other_calls(limits, measurement, own))
+        others = (*limits_on_times(limits, measurement, kinds), *of_other_calls(limits, measurement, own))
         return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:

@@ -14,7 +14,7 @@ from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.core.changes.tests import Versions
 from pytest_perfgate.core.judge.rounds import Design
-from pytest_perfgate.core.stats.costs import Want
+from pytest_perfgate.core.stats.costs import NeededRounds
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Decision, Plan
@@ -84,8 +84,11 @@ def foretold(world: World, count: int, budget_s: float, expected) -> list[tuple[
     return estimates
 
 
-def wants(**seconds: float) -> dict[str, Want]:
-    return {f"t.py::test_{name[-1]}": Want(rounds=7, seconds=took, suspected=False) for name, took in seconds.items()}
+def wants(**seconds: float) -> dict[str, NeededRounds]:
+    return {
+        f"t.py::test_{name[-1]}": NeededRounds(rounds=7, seconds=took, suspected=False)
+        for name, took in seconds.items()
+    }
 
 
 @pytest.mark.parametrize(
