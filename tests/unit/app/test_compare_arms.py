@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.changed_project import unready, with_files
+from pytest_perfgate.app.changed_project import base_errors, with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
@@ -272,7 +272,9 @@ def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file
     }
     assert own_files == expected
     assert {nodeid[-1]: text for nodeid, text in comparison.troubles().items()} == trouble
-    assert {nodeid[-1] for nodeid in unready(comparison)} == {one for one in trouble if trouble[one].startswith("base")}
+    assert {nodeid[-1] for nodeid in base_errors(comparison)} == {
+        one for one in trouble if trouble[one].startswith("base")
+    }
     if "1" in expected:
         assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
@@ -401,7 +403,7 @@ def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_trie
     heard(comparison)
     assert comparison.troubles() == {"t.py::test_1": "base: failed: call: TypeError: exact"}
     assert len(world.spawned) == 2 * 7
-    assert unready(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
+    assert base_errors(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
 
 
 def test_finished_rounds_are_taken_up_again() -> None:
