@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.accepted import Accepted, Past
+from pytest_perfgate.app.accepted import Accepted, PastRuns
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.judge.acceptance import detectable
@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.judge import (
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_limit
-from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls, own_name
+from pytest_perfgate.core.limits.merge import limits_on_times, merge_limits, of_other_calls, own_name
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.model.errors import PerfgateError, error_summary, fault_sentence
@@ -65,7 +65,7 @@ class GateJudge:
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
         self.accepted = Accepted(tools)
-        self.past = Past(tools.history)
+        self.past = PastRuns(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """The results of base and head, if the run compares with a revision."""
         self.revision = ""
@@ -193,7 +193,7 @@ class GateJudge:
         limits = case.limits if code else _with_brought(case, measurement, kinds)
         _check_items(limits, measurement.work)
         own = self._own.get(measurement.key.nodeid, frozenset())
-        others = (*elsewhere(limits, measurement, kinds), *of_other_calls(limits, measurement, own))
+        others = (*limits_on_times(limits, measurement, kinds), *of_other_calls(limits, measurement, own))
         return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:

@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.rounds import FUTILE, all_looks, figure_finding,
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import about, plural, span
-from pytest_perfgate.core.stats.costs import PAIR_START_S, Want, allotted, waiting
+from pytest_perfgate.core.stats.costs import PAIR_START_S, NeededRounds, allotted, waiting
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import matches
@@ -61,7 +61,7 @@ class Screening:
         threshold: Callable[[CaseKey], float],
         among: int = 0,
         to_decide: Callable[[CaseKey], ToDecide] = lambda key: ToDecide(),  # noqa: ARG005 - the same for each
-        expected: Mapping[str, Want] = MappingProxyType({}),
+        expected: Mapping[str, NeededRounds] = MappingProxyType({}),
         in_open_means: InOpenMeans = lambda differences: (),  # noqa: ARG005 - without means none is open
     ) -> None:
         """``threshold`` is the smallest slowdown that counts; ``among`` counts the cases of all comparisons."""
@@ -70,7 +70,7 @@ class Screening:
         self._pairs: dict[CaseKey, Pairs] = {}
         self._results: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
-        self.late = Late(comparison, expected)
+        self.late = LateTests(comparison, expected)
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
@@ -84,12 +84,12 @@ class Screening:
                 comparison.play(ROUND, counts, self._finished_tests)
                 if comparison.waits:  # play the rounds that they missed
                     comparison.play(ROUND, counts, self._finished_tests)
-                self._look()
+                self._judge_rounds()
                 self._for_means = frozenset(self._in_open_means(_differences(comparison, self._pairs)))
                 if self._for_means:
                     comparison.play(ROUND, counts, self._finished_tests)
         finally:
-            self._look()
+            self._judge_rounds()
         judged = {key: self._pairs[key].first(result.rounds) for key, result in self._results.items()}
         thresholds = {key: self._threshold(key) for key in self._results}
         self._results = more_slow(self._results, judged, thresholds, design.alpha)
@@ -122,7 +122,7 @@ class Screening:
         undecided = (key for key, result in self._results.items() if result.decision is Decision.UNDECIDED)
         return [key for key in undecided if not cleared_as_same(self._comparison, key)]
 
-    def _look(self) -> None:
+    def _judge_rounds(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
         self._pairs = self._comparison.pairs(ROUND)
         for key, pairs in self._pairs.items():
@@ -132,17 +132,17 @@ class Screening:
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
-        self._look()
-        wants, untimed = dict[str, Want](), _untimed(self._comparison, self._results)
+        self._judge_rounds()
+        wants, untimed = dict[str, NeededRounds](), _untimed(self._comparison, self._results)
         played = _rounds_played(self._comparison, (*self._results, *untimed))
         for key, result in self._results.items():
-            want = _want(self._comparison, self._threshold(key), key, result)
+            want = _needed_rounds(self._comparison, self._threshold(key), key, result)
             earlier = wants.get(key.nodeid)
             if self._is_open(key, played[key], result) and (earlier is None or want.rounds > earlier.rounds):
                 wants[key.nodeid] = want
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key, played[key]):
-                wants[key.nodeid] = Want(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
+                wants[key.nodeid] = NeededRounds(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
         wants |= self.late.unplayed()
         rounds = [round_ for round_ in self._comparison.rounds if round_.phase == ROUND]
         repeated = {round_.nodeid for round_ in rounds if round_.number == _REPEATED - 1}
@@ -214,19 +214,19 @@ def _differences(comparison: Comparison, pairs: Mapping[CaseKey, Pairs]) -> Mapp
     return {key: zeros if cleared_as_same(comparison, key) else one.differences for key, one in pairs.items()}
 
 
-class Late:
+class LateTests:
     """Tests that wait until cheaper ones are decided, because the budget may be too short for all."""
 
-    def __init__(self, comparison: Comparison, expected: Mapping[str, Want]) -> None:
+    def __init__(self, comparison: Comparison, expected: Mapping[str, NeededRounds]) -> None:
         self._comparison, self.expected = comparison, expected
 
-    def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
+    def among(self, wants: Mapping[str, NeededRounds]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
         late = waiting(wants, self._comparison.left_s, self._comparison.start_s or PAIR_START_S)
         self._comparison.waits = self._comparison.waits or bool(late)
         return late
 
-    def unplayed(self) -> dict[str, Want]:
+    def unplayed(self) -> dict[str, NeededRounds]:
         """Return what tests without a round want."""
         begun = {round_.nodeid for round_ in self._comparison.rounds if round_.phase == ROUND}
         return {name: want for name, want in self.expected.items() if name not in begun | self._comparison.out}
@@ -238,12 +238,12 @@ class Late:
         return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
 
 
-def _want(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> Want:
+def _needed_rounds(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> NeededRounds:
     """Return what a case needs: up to the first look, because few rounds show no scatter, then up to the last."""
     likely, slow = further_rounds(result, threshold, comparison.design), result.shift >= threshold
     first, last = comparison.design.looks[0], comparison.design.last
     rounds = max(1, min(likely, (first if result.rounds < first else last) - result.rounds))
-    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=slow, likely=likely)
+    return NeededRounds(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=slow, likely=likely)
 
 
 def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> float:

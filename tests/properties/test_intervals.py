@@ -38,7 +38,7 @@ def test_set_algebra(a, b) -> None:
     assert intervals.shared(one, other) == len(points(a) & points(b))
     assert points(intervals.crossed(one, other)) == points(a) & points(b)
     assert points(intervals.without(one, other)) == points(a) - points(b)
-    assert points(intervals.together(one, other)) == points(a) | points(b)
+    assert points(intervals.joined_spans(one, other)) == points(a) | points(b)
 
 
 @given(spans, spans)
@@ -51,7 +51,7 @@ def test_how_much_of_each_is_covered(a, b) -> None:
 @given(spans, spans, spans)
 def test_merging_is_associative(a, b, c) -> None:
     a, b, c = intervals.union(*a), intervals.union(*b), intervals.union(*c)
-    left = intervals.together(intervals.together(a, b), c)
-    right = intervals.together(a, intervals.together(b, c))
+    left = intervals.joined_spans(intervals.joined_spans(a, b), c)
+    right = intervals.joined_spans(a, intervals.joined_spans(b, c))
     assert left[0].tolist() == right[0].tolist()
     assert left[1].tolist() == right[1].tolist()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace.matching import edits
 from pytest_perfgate.core.analysis.trace.timeline import busy, statistics, timeline
-from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nest, node
+from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nested_parents, node
 from pytest_perfgate.model.profiles import Kind
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), min_size=1, max_size=40)
@@ -25,7 +25,7 @@ def test_a_parent_contains_its_child_and_is_the_innermost_open(spans, scale):
     starts, ends = columns(spans, scale)
     order = np.lexsort((-ends, starts))
     starts, ends = starts[order], ends[order]
-    above, dropped = nest(starts, ends)
+    above, dropped = nested_parents(starts, ends)
     assert 0 <= dropped < len(starts)
     for child, parent in enumerate(above.tolist()):
         if parent >= 0:

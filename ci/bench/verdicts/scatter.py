@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from pytest_perfgate.core.stats.inference import freedom, predict, scatter_of_neighbours
+from pytest_perfgate.core.stats.inference import degrees_of_freedom, predict, scatter_of_neighbours
 
 RUNS, NOISE, TRIALS = 20, 0.02, 400
 LEVELS = {
@@ -36,7 +36,7 @@ def scatter_within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
 
 def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
     """Return the scatter that the gate uses."""
-    return scatter_of_neighbours(np.exp(logs).tolist()), freedom(len(logs))
+    return scatter_of_neighbours(np.exp(logs).tolist()), degrees_of_freedom(len(logs))
 
 
 RULES: dict[str, Rule] = {

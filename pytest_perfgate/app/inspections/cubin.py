@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     OPTIONS,
-    Stated,
+    BottleneckOptions,
     parse_stated,
     run_figures,
     signals,
@@ -166,7 +166,7 @@ class Cubin:
         paths: Sequence[Path],
         options: Mapping[str, str],
         limits: Mapping[str, SmLimits],
-        stated: Stated | None = None,
+        stated: BottleneckOptions | None = None,
     ) -> list[Diagnosis]:
         build = (_command(options["build"]),) if "build" in options else ()
         facts = [k for kernel_facts in self._read(paths, *build) for k in kernels(kernel_facts)]
@@ -185,7 +185,7 @@ class Cubin:
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
 
 
-def _stated_time(stated: Stated) -> tuple[tuple[str, str], ...]:
+def _stated_time(stated: BottleneckOptions) -> tuple[tuple[str, str], ...]:
     return (("Kernel time", f"{quantity(stated.time_ns, Dimension.TIME)} by {_BY}"),) if stated.time_ns else ()
 
 
@@ -224,7 +224,7 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
 
 
 def _for_architecture(
-    diagnoses: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
+    diagnoses: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: BottleneckOptions
 ) -> list[Diagnosis]:
     """Return diagnoses for views; without code of the options' architecture, with its limits and the same registers."""
     arch = options.get("arch", "") if "threads" in options else ""

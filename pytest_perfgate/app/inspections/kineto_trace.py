@@ -34,11 +34,11 @@ from pytest_perfgate.core.analysis.trace.survey import (
     MOST,
     AnalysisSettings,
     Survey,
+    in_windows,
     pooled,
     scoped_metrics,
     steps_of,
     survey,
-    through,
     timelines,
     windows_of,
 )
@@ -71,12 +71,12 @@ class TraceView:
     def windows(self) -> tuple[Survey, ...]:
         """The requested windows; without any, the whole trace."""
         windows = windows_of(self.whole, self.options.window)
-        return tuple(through(self.whole, windows)) or (self.whole,)
+        return tuple(in_windows(self.whole, windows)) or (self.whole,)
 
     @cached_property
     def steps(self) -> tuple[Survey, ...]:
         """The trace cut at each of its steps."""
-        return tuple(through(self.whole, steps_of(self.whole)))
+        return tuple(in_windows(self.whole, steps_of(self.whole)))
 
     @property
     def stretches(self) -> tuple[Survey, ...]:

@@ -23,7 +23,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     replay_ir,
     stack_document,
 )
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics
+from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, meeting_metrics
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
     analysis_document,
@@ -106,7 +106,7 @@ def analysis_of(view: TraceView) -> Analysis:
     """Return the analysis of one rank's trace."""
     rank = view.whole.trace.rank or 0
     subject = name_of(view.survey)
-    meeting = Meeting(parts=collectives(view.survey, rank), present=frozenset({rank}))
+    meeting = JobCollectives(parts=collectives(view.survey, rank), present=frozenset({rank}))
     views = _pages(subject, lambda: iter((view,)))
     own = {"ranks": lambda: meeting_document(meeting, subject)}
     metrics = view.metrics() | meeting_metrics(meeting) | _unobservable()

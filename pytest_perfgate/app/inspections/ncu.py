@@ -19,7 +19,7 @@ from pytest_perfgate.app.inspections.cubin import (
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     OPTIONS,
-    Stated,
+    BottleneckOptions,
     parse_stated,
     run_figures,
     stated_metrics,
@@ -60,7 +60,9 @@ def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     return sum(d.spent for d in diagnoses) if all("duration" in d.numbers for d in diagnoses) else None
 
 
-def _contract_inputs(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:
+def _contract_inputs(
+    options: Mapping[str, str], stated: BottleneckOptions, earlier: Sequence[Diagnosis] = ()
+) -> ContractInputs:
     """Return the given facts beside the report: version, configuration, earlier report."""
     return ContractInputs(
         version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier)

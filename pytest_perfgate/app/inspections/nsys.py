@@ -44,7 +44,7 @@ from pytest_perfgate.model.nsys import (
 from pytest_perfgate.model.profiles import REPORTS, SQLITE
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.kernels.bottleneck import Stated
+    from pytest_perfgate.core.analysis.kernels.bottleneck import BottleneckOptions
     from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
@@ -77,7 +77,7 @@ class Nsys:
         far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
         return reading({**far, **{name: text for name, text in options.items() if name not in dict(overlap.STATED)}})
 
-    def _stated(self, options: Mapping[str, str], exports: Sequence[NsysExport]) -> Stated | None:
+    def _stated(self, options: Mapping[str, str], exports: Sequence[NsysExport]) -> BottleneckOptions | None:
         """Return the work and roof that the options state, or None; the roof defaults to that of the first device."""
         if dict(overlap.STATED).keys().isdisjoint(options):
             return None

@@ -21,7 +21,7 @@ from pytest_perfgate.core.analysis.results import (
     metrics_of,
     metrics_of_run,
     result_table,
-    unread,
+    unread_content,
 )
 from pytest_perfgate.core.judge.accepting_figures import accepted_figure
 from pytest_perfgate.core.judge.against_limit import BELIEVED, FAR_PAST_CEILING, OF_A_PEAK
@@ -91,7 +91,7 @@ class Benchmarks:
             subject=_names(paths),
             metrics=metrics_of(results),
             views={"results": lambda: document},
-            findings=unread(untimed),
+            findings=unread_content(untimed),
             window=window,
         )
 

@@ -206,12 +206,12 @@ def _side(first: str, second: str) -> Margin:
             return None
         if other is None:
             return mine - THRESHOLDS.alone
-        return min(max(mine - _begins(mine, other), mine + other - THRESHOLDS.filled), mine - other)
+        return min(max(mine - _least_fraction(mine, other), mine + other - THRESHOLDS.filled), mine - other)
 
     return margin
 
 
-def _begins(mine: float, other: float) -> float:
+def _least_fraction(mine: float, other: float) -> float:
     """Return the fraction from which a roof is the bottleneck, lower for kernels far from the balance point."""
     if mine <= other:
         return THRESHOLDS.roof
@@ -374,15 +374,15 @@ def _cause(signals: Signals) -> str:
         return f"{warps:.1f} warps a multiprocessor, fewer than {THRESHOLDS.warps:.0f}"
     if signals.stall:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
-    if _inside(signals):
-        return _inside(signals)
+    if _busy_on_chip(signals):
+        return _busy_on_chip(signals)
     waves = _valid(signals.waves)
     if waves is not None and waves < 1:
         return f"{waves:.2g} waves of blocks, too few for every multiprocessor"
     return _UNKNOWN
 
 
-def _inside(signals: Signals) -> str:
+def _busy_on_chip(signals: Signals) -> str:
     """Return on-chip memory that is busy, a cause outside of the two roofs."""
     if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < THRESHOLDS.roof:
         return ""
@@ -393,5 +393,5 @@ def _notes(name: Bottleneck, signals: Signals) -> Iterator[str]:
     hit = _valid(signals.l2_hit)
     if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < THRESHOLDS.l2_hit:
         yield f"locality: L2 hit rate {hit * 100:.1f} %, under {THRESHOLDS.l2_hit * 100:.0f} %"
-    if name is Bottleneck.LATENCY and signals.stall and _inside(signals):
-        yield _inside(signals)
+    if name is Bottleneck.LATENCY and signals.stall and _busy_on_chip(signals):
+        yield _busy_on_chip(signals)

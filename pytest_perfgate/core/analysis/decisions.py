@@ -194,7 +194,7 @@ def recommendations(situation: Situation, rows: Sequence[AdviceRow] = ROWS) -> t
     findings = [_finding(row, situation) for row in rows if not row.last and _applies(row, situation)]
     if not findings:
         findings = [_finding(row, situation) for row in rows if row.last and _applies(row, situation)]
-    return tuple(sorted(findings, key=_promise, reverse=True))
+    return tuple(sorted(findings, key=_expected_gain, reverse=True))
 
 
 def _applies(row: AdviceRow, situation: Situation) -> bool:
@@ -209,7 +209,7 @@ def _holds(test: Test, situation: Situation) -> bool:
     return bool(_ASKS[sign](have, wanted))
 
 
-def _promise(finding: Finding) -> float:
+def _expected_gain(finding: Finding) -> float:
     return (finding.gain.low + finding.gain.high) / 2 if finding.gain else -1.0
 
 

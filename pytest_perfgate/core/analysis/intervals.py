@@ -56,7 +56,7 @@ def middle(numbers: NDArray[Any]) -> float:
     return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
-def together(a: Spans, b: Spans) -> Spans:
+def joined_spans(a: Spans, b: Spans) -> Spans:
     """Return the union of two sets of intervals."""
     starts, ends = (np.concatenate(edges) for edges in zip(a, b))
     return union(starts, ends)
@@ -64,7 +64,7 @@ def together(a: Spans, b: Spans) -> Spans:
 
 def shared(a: Spans, b: Spans) -> int:
     """Return the length of the intersection of two disjoint, sorted sets."""
-    return length(a) + length(b) - length(together(a, b))
+    return length(a) + length(b) - length(joined_spans(a, b))
 
 
 def without(spans: Spans, cover: Spans) -> Spans:

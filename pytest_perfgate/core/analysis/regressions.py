@@ -59,8 +59,8 @@ class Trend:
         self.entries = entries if all(alike) else [*compress(entries, alike)]
         self.levels = array("d", compress(every, alike))
         self.runs = self.entries or entries  # including those of a case without a time
-        self.accepted = accepted if _alike(newest, accepted) else None
-        self.anchor = anchor if _alike(newest, anchor) else None
+        self.accepted = accepted if _measured_alike(newest, accepted) else None
+        self.anchor = anchor if _measured_alike(newest, anchor) else None
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
@@ -98,7 +98,7 @@ class Trend:
     def _moved(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
         edges = [0, *(change.index for change in self.changes), len(self.entries)]
         levels = [self.entries[a:b] for a, b in pairwise(edges)]
-        return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
+        return {at: tuple(_differing_facts(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
 
 
 def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[ChangePoint, ...]:
@@ -108,7 +108,7 @@ def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[
     return tuple(replace(change, before=a, after=b) for change, (a, b) in zip(changes, pairwise(middle)))
 
 
-def _apart(then: Sequence[HistoryEntry], now: Sequence[HistoryEntry]) -> Iterator[tuple[str, str, str]]:
+def _differing_facts(then: Sequence[HistoryEntry], now: Sequence[HistoryEntry]) -> Iterator[tuple[str, str, str]]:
     """Yield facts that differ in all runs of both levels, as in the runs next to the change."""
     before, after = _surroundings(reversed(then)), _surroundings(now)
     for name in dict.fromkeys((*before, *after)) if before and after else ():
@@ -127,7 +127,7 @@ def _surroundings(entries: Iterable[HistoryEntry]) -> dict[str, list[str]]:
     return facts
 
 
-def _alike(entry: HistoryEntry, line: Baseline | None) -> bool:
+def _measured_alike(entry: HistoryEntry, line: Baseline | None) -> bool:
     """Return whether a line was measured in the same way."""
     if line is None or not line.time:
         return False
@@ -195,7 +195,7 @@ def _accepted(step: Step, line: Baseline | None) -> str:
     return line.why or f"accepted {line.when}"
 
 
-class Stale(NamedTuple):
+class StaleCase(NamedTuple):
     """A case without recent runs; without a key, a whole device."""
 
     device: str
@@ -204,7 +204,7 @@ class Stale(NamedTuple):
     """The commit of its newest run."""
 
 
-def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
+def stale_cases(trends: Iterable[Trend], before: str) -> Iterator[StaleCase]:
     """Yield cases without a run since a day; a device without any run is named once."""
     newest: dict[str, list[tuple[str, CaseKey]]] = {}
     for trend in trends:
@@ -212,9 +212,9 @@ def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
     for device, cases in newest.items():
         last = max(when for when, _ in cases)
         if last[:10] < before[:10]:
-            yield Stale(device, None, last)
+            yield StaleCase(device, None, last)
         else:
-            yield from (Stale(device, key, when) for when, key in sorted(cases, key=str) if when[:10] < before[:10])
+            yield from (StaleCase(device, key, when) for when, key in sorted(cases, key=str) if when[:10] < before[:10])
 
 
 @value
@@ -224,7 +224,7 @@ class Findings:
     accepted: tuple[Step, ...] = ()
     gone: tuple[Step, ...] = ()
     faster: tuple[Step, ...] = ()
-    unseen: tuple[Stale, ...] = ()
+    unseen: tuple[StaleCase, ...] = ()
     cases: int = 0
     runs: int = 0
 
@@ -242,7 +242,7 @@ def findings(
         accepted=tuple(step for step in present if step.accepted),
         gone=tuple(step for step in up if step.reverted),
         faster=tuple(step for step in every if not step.reverted and step.of.ahead(step.after, step.fastest, over / 2)),
-        unseen=tuple(stale(trends, before)) if before else (),
+        unseen=tuple(stale_cases(trends, before)) if before else (),
         cases=len({(trend.device, str(trend.key)) for trend in lines}),
         runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(trends or figures)),
     )
@@ -272,13 +272,13 @@ def joined_runs(trends: Iterable[Trend]) -> list[list[HistoryEntry]]:
 
 def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
     """Return (cause, steps), newest first; steps of one commit are together, whatever the device."""
-    groups = grouped(every, mover)
+    groups = grouped(every, cause_of_step)
     for group in groups.values():
         group.sort(key=lambda step: -abs(step.change))
     return sorted(groups.items(), key=lambda group: max(step.when for step in group[1]), reverse=True)
 
 
-def mover(step: Step) -> str:
+def cause_of_step(step: Step) -> str:
     """Return the commit at which the level was first measured; if it did not change, what else did."""
     if step.commit and step.commit != step.earlier:
         return short_commit(step.commit, _DIGITS)
@@ -368,14 +368,14 @@ def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) ->
             printable(f"{s.key} {s.of.title}".rstrip()), s.device,
             s.of.step(s.before, s.after), s.of.step(s.before, s.now),
             *((s.before, s.after) if not s.of.title else (s.of.text(s.before), s.of.text(s.after))),
-            *([printable(mover(s))] if commit else []), *([printable(s.accepted)] if why else []),
+            *([printable(cause_of_step(s))] if commit else []), *([printable(s.accepted)] if why else []),
         )
         for s in group
     ]  # fmt: skip
     return Table(columns=tuple(columns), rows=tuple(rows))
 
 
-def _unseen(every: Sequence[Stale]) -> Table:
+def _unseen(every: Sequence[StaleCase]) -> Table:
     columns = Column.header("case | device | last")
     rows = tuple((printable(str(one.key)) if one.key else "all", one.device, one.when[:16]) for one in every)
     return Table(columns=columns, rows=rows)

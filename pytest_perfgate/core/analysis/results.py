@@ -130,7 +130,7 @@ def _unpaired(before: RunReport, after: RunReport) -> tuple[str, str]:
         if not names:
             return ""
         alone = f"{plural(len(names), 'case')} of the {which} run without a counterpart measured alike"
-        return f"{alone}: {_some(names)}"
+        return f"{alone}: {_first_names(names)}"
 
     return of(before, "earlier"), of(after, "later")
 
@@ -161,12 +161,12 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
     for run in older:
         if _version(run) not in ("", version):
             before = tried if run.environment.dirty else previous
-            before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
+            before |= dict(_same_cases(run, {key: now for key, now in wanted.items() if key not in before}))
         if len(previous) == len(wanted):
             break
     for case in cases:
         line = case.baseline
-        if line is None or not line.time or not _other(line, version):
+        if line is None or not line.time or not _of_other_version(line, version):
             continue
         place = (case.key, case.device if case.measurement else line.device)
         if place not in previous:
@@ -217,13 +217,13 @@ def _version(run: RunReport) -> str:
     return short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty))
 
 
-def _other(line: Baseline, version: str) -> bool:
+def _of_other_version(line: Baseline, version: str) -> bool:
     """Return whether a line is of another version; a line of this commit is not a previous one."""
     commit = short_commit(line.commit)
     return not (commit and version) or not (version.startswith(commit) or commit.startswith(version))
 
 
-def _alike(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[Place, Previous]]:
+def _same_cases(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[Place, Previous]]:
     """Yield cases that this run measured in the same way, on the same device."""
     for case in run.cases:
         then = case.measurement
@@ -270,7 +270,7 @@ def result_table(results: Results, untimed: int = 0) -> Table:
         "benchmark | time: time | of samples | scatter: fraction 2 | samples: count | device | note"
     )
     rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
-    return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread(untimed)))
+    return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread_content(untimed)))
 
 
 def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
@@ -283,7 +283,7 @@ def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
     return {key: result for key, result in by_key.items() if result.time}
 
 
-def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
+def _common_statistic(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
     """Return one statistic of both sides: the later file's own, else the first that the earlier one has too."""
     known = {old.statistic: old.time, **dict(old.also)}
     for statistic, time in ((new.statistic, new.time), *new.also):
@@ -296,7 +296,7 @@ def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
 def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, float]]:
     """Return benchmarks that both sides timed by one statistic."""
     old = _keyed(before)
-    met = ((new, _both(old[key], new)) for key, new in _keyed(after).items() if key in old)
+    met = ((new, _common_statistic(old[key], new)) for key, new in _keyed(after).items() if key in old)
     return [(new, *both) for new, both in met if both]
 
 
@@ -324,26 +324,26 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
     old, new = _keyed(before), _keyed(after)
     why = {one.name: f" ({one.skipped})" for one in after if one.skipped}
     fresh, gone = (_names(one.keys() - other.keys()) for one, other in ((new, old), (old, new)))
-    unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
+    unlike = sorted(key for key in old.keys() & new.keys() if not _common_statistic(old[key], new[key]))
     never = {one.name for one in before if not one.time} & {one.name for one in after if not one.time}
     untimed = [name + why.get(name, "") for name in sorted(never - {*fresh, *gone})]
-    findings = [Finding(title=plural(len(fresh), "new benchmark"), detail=_some(fresh))] if fresh else []
+    findings = [Finding(title=plural(len(fresh), "new benchmark"), detail=_first_names(fresh))] if fresh else []
     if untimed:
         title = f"{plural(len(untimed), 'benchmark')} without a time in both"
-        findings.append(Finding(title=title, detail=_some(untimed)))
+        findings.append(Finding(title=title, detail=_first_names(untimed)))
     problems = []
     if gone:
         names = [name + why.get(name, "") for name in gone]
-        what = f"{plural(len(gone), 'benchmark')} gone or without a time now: {_some(names)}"
+        what = f"{plural(len(gone), 'benchmark')} gone or without a time now: {_first_names(names)}"
         problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
     if unlike:
         sides = f"{old[unlike[0]].statistic}, then {new[unlike[0]].statistic}"
-        what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({sides}): {_some(_names(unlike))}"
+        what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({sides}): {_first_names(_names(unlike))}"
         problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
     return tuple(findings), tuple(problems)
 
 
-def unread(count: int) -> tuple[Finding, ...]:
+def unread_content(count: int) -> tuple[Finding, ...]:
     """Return a finding on a file's content other than times."""
     what = f"{plural(count, 'benchmark')} of memory or another unit {'is' if count == 1 else 'are'} not read"
     return (Finding(title=what),) if count else ()
@@ -353,7 +353,7 @@ def _names(keys: Iterable[tuple[str, str, int]]) -> list[str]:
     return [name for name, _, _ in sorted(keys)]
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 

@@ -14,20 +14,20 @@ from pytest_perfgate.core.changes.source import (
     LOOSE,
     WIDE,
     Scope,
+    automatic_fixtures,
     branches,
     content_of,
     defined,
-    everywhere,
     is_fixture,
     lines_at_import,
     meaning,
     module_of,
     names_of,
     parts_of,
-    reached,
     said_by,
     tests_in,
     tree_of,
+    used_names,
 )
 
 _FILES = 64
@@ -54,13 +54,13 @@ def fixture_sources(
     parts: dict[str, set[str]] = {}
     conftests = {place: module_of(text) for place, text in (standing or {}).items()}
     for path, (text, names) in tests.items() if changed.keys() - tests.keys() else ():  # each is parsed
-        module = _only(module_of(text), names)
+        module = _without_other_tests(module_of(text), names)
         above = {place: conftest for place, conftest in conftests.items() if is_above(place, path)}
-        named = _through({*reached(module.body), *everywhere}, above.values())
+        named = _with_requested({*used_names(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
             sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
             beside = [_by_others(side, other, above, named) for side in changed[other]]
-            parts.setdefault(other, set()).update(apart(*sides) | apart(*beside))
+            parts.setdefault(other, set()).update(changed_names(*sides) | changed_names(*beside))
     return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
 
 
@@ -102,13 +102,13 @@ def imported(path: str, texts: Mapping[str, str]) -> Sequence[str]:
 def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
     """Return what a test file uses of one side of another file."""
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
-        return around(text, named)
+        return meanings_for(text, named)
     if not (_helps(other) or is_above(other, path)):
         return _meanings_of_values(text, _names_of(_taken_names(module), path, other))
     names = _names_of(_used_names(module), path, other)
     meanings = dict(_meanings(text, {name.removesuffix("()") for name in names}))
     if is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in imports(module)):
-        meanings |= loose(text)
+        meanings |= meanings_at_import(text)
     return meanings
 
 
@@ -123,11 +123,11 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
     users: dict[str, str] = {}
     for place, module in above.items():
         if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
-            users.update(around(text, named))
+            users.update(meanings_for(text, named))
         taken = {name for where, level, name in imports(module) if _name_taken((where, level, EVERY), place, other)}
         if taken and _helps(other):
             names = {name.removesuffix("()") for name in _names_of(_used_names(module), place, other)}
-            users.update({**_meanings(text, names), **loose(text)})
+            users.update({**_meanings(text, names), **meanings_at_import(text)})
         if taken:
             users.update(passed_on(text, taken, named))
     return users
@@ -147,7 +147,7 @@ def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
         yield name, (*wide, *(mark for part in (*classes, function) for mark in part.decorator_list))
 
 
-def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
+def _without_other_tests(module: ast.Module, names: Collection[str]) -> ast.Module:
     """Return the file without its other tests; the whole file if a wanted test is not defined in it directly."""
     tests = {name: test for name, test, _ in tests_in(module.body, ())}
     if {*names} - tests.keys():
@@ -159,15 +159,15 @@ def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
     return module
 
 
-def _through(named: set[str], conftests: Iterable[ast.Module]) -> set[str]:
+def _with_requested(named: set[str], conftests: Iterable[ast.Module]) -> set[str]:
     """Return names of fixtures with those that fixtures of conftests request for them."""
     scope = defined(line for conftest in conftests for line in conftest.body)
-    waiting = {*named, *everywhere(scope)}
+    waiting = {*named, *automatic_fixtures(scope)}
     requested: set[str] = set()
     while waiting:
         name = waiting.pop()
         requested.add(name)
-        waiting |= {*reached(scope.get(name, ()))} - requested
+        waiting |= {*used_names(scope.get(name, ()))} - requested
     return requested
 
 
@@ -292,13 +292,13 @@ Meanings = Mapping[str, str]
 """Each name with everything that defines it."""
 
 
-def around(text: str | None, named: set[str]) -> Meanings:
+def meanings_for(text: str | None, named: set[str]) -> Meanings:
     """Return a conftest's used and automatic fixtures, hooks, loaded plugins, and statements with effects."""
     body = module_of(text or "").body
     scope = defined(body)
     functions = {name for name, nodes in scope.items() if any(isinstance(node, WHOLE) for node in branches(nodes))}
-    always = {*everywhere(scope), *_hooks(functions), *(scope.keys() & {PLUGINS})}
-    return {**roots({*(named & functions), *always}, scope), **loose(text)}
+    always = {*automatic_fixtures(scope), *_hooks(functions), *(scope.keys() & {PLUGINS})}
+    return {**roots({*(named & functions), *always}, scope), **meanings_at_import(text)}
 
 
 def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
@@ -309,11 +309,11 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
     hooks = {name for name in _hooks(scope) if every or name in taken}
     if not fixtures and not hooks:
         return {}
-    used = {*(fixtures & named), *(fixtures & {*everywhere(scope)}), *hooks}
-    return {**roots(used, scope), **loose(text)}
+    used = {*(fixtures & named), *(fixtures & {*automatic_fixtures(scope)}), *hooks}
+    return {**roots(used, scope), **meanings_at_import(text)}
 
 
-def loose(text: str | None) -> Meanings:
+def meanings_at_import(text: str | None) -> Meanings:
     """Return statements with effects at import, with all names that they reach, and names assigned from calls."""
     # Imports are listed by themselves, with an empty meaning if the file uses them.
     body = module_of(text or "").body
@@ -322,7 +322,7 @@ def loose(text: str | None) -> Meanings:
     return {**lines_at_import(body, scope), **calls, **dict(_conftest_imports(body))}
 
 
-def apart(then: Meanings, now: Meanings) -> set[str]:
+def changed_names(then: Meanings, now: Meanings) -> set[str]:
     """Return names whose meaning differs; an import counts if it is added or removed and its name is unused."""
     names = (name for name in {**then, **now} if then.get(name) != now.get(name))
     differ = {name for name in names if not name.startswith(_IMPORT) or _side_effect(then.get(name), now.get(name))}
@@ -362,7 +362,7 @@ def _assigned_from_calls(body: Iterable[ast.stmt]) -> Iterator[str]:
 
 def _conftest_imports(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     lines = [line for line in body if isinstance(line, (ast.Import, ast.ImportFrom))]
-    used = set(reached(line for line in body if line not in lines))
+    used = set(used_names(line for line in body if line not in lines))
     for name, node in (imported for line in lines if not _of_python(line) for imported in names_of(line)):
         text = said_by([node])
         yield f"{_IMPORT}{text}", "" if name in used else text

@@ -166,17 +166,17 @@ def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str,
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
-    fresh = [limit for limit in now if not any(_alike(limit, was) for was in then)]
+    fresh = [limit for limit in now if not any(_same_metric(limit, was) for was in then)]
     same = [limit for limit in now if limit not in fresh]
-    lost = [was for was in then if not any(_holds(limit, was) for limit in same)]
+    lost = [was for was in then if not any(_implies(limit, was) for limit in same)]
     successors = _taken_successors(lost, fresh)
     added = [_limit_text(limit) for limit in fresh if limit.source == "marker"]
     without += f"; new: {', '.join(added)}" if added else ""
     for at, was in enumerate(lost):
         new = successors.get(at)
         if new is not None:
-            yield f"{_limit_text(was)} -> {_limit_text(new)}", TIGHTER if _holds(new, was) else LOOSER
-        elif not any(_holds(limit, was) for limit in successors.values()):
+            yield f"{_limit_text(was)} -> {_limit_text(new)}", TIGHTER if _implies(new, was) else LOOSER
+        elif not any(_implies(limit, was) for limit in successors.values()):
             yield f"{_limit_text(was)} -> {without}", LOOSER
 
 
@@ -194,11 +194,11 @@ def _taken_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Li
     return successors
 
 
-def _alike(limit: Limit, other: Limit) -> bool:
+def _same_metric(limit: Limit, other: Limit) -> bool:
     return replace(limit, text="", source="") == replace(other, text="", source="")
 
 
-def _holds(limit: Limit, was: Limit) -> bool:
+def _implies(limit: Limit, was: Limit) -> bool:
     """Return whether keeping one limit implies keeping the other, wherever the other applied."""
     if limit.key != was.key or limit.dimension is not was.dimension:
         return False

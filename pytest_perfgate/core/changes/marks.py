@@ -103,7 +103,7 @@ class _Reader(NamedTuple):
 
     def _parameters(self, decorator: ast.expr) -> _Marked:
         """Yield ``pytest.param(..., marks=)`` of a parametrised test."""
-        for call in chain.from_iterable(map(ast.walk, (decorator, *self.names.reached(decorator)))):
+        for call in chain.from_iterable(map(ast.walk, (decorator, *self.names.values_reached(decorator)))):
             if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
                 keywords = {word.arg: word.value for word in call.keywords}
                 if marks := self.listed(keywords.get("marks")):
@@ -129,14 +129,14 @@ class _Reader(NamedTuple):
 
     def listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
         """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
-        node = self.names.meant(node)
+        node = self.names.value_of(node)
         if node is None:
             return ()
         nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node]
         return tuple(filter(None, map(self._mark, nodes)))
 
     def _mark(self, node: ast.expr) -> Mark | None:
-        meant = self.names.meant(node) or node
+        meant = self.names.value_of(node) or node
         if isinstance(meant, ast.Call):
             far = self._mark(meant.func)
             if far is not None and not far.gates:
@@ -189,10 +189,10 @@ class _AssignedNames(NamedTuple):
 
     def written(self, node: ast.expr) -> str:
         """Return an expression as written, with the values of the names that it uses."""
-        values = ", ".join(dict.fromkeys(map(ast.unparse, self.reached(node))))
+        values = ", ".join(dict.fromkeys(map(ast.unparse, self.values_reached(node))))
         return f"{ast.unparse(node)} ({values})" if values else ast.unparse(node)
 
-    def reached(self, node: ast.expr) -> list[ast.expr]:
+    def values_reached(self, node: ast.expr) -> list[ast.expr]:
         """Return all values that the names of an expression refer to, directly or by other names."""
         values: list[ast.expr] = []
         for source in chain([node], values):  # which grows meanwhile
@@ -203,9 +203,9 @@ class _AssignedNames(NamedTuple):
     def only_value(self, node: ast.expr) -> ast.expr | None:
         """Return the value that a name refers to; none if it has others too, such as in an ``else``."""
         others = {ast.dump(value) for value in self.values.get(getattr(node, "id", ""), ())}
-        return self.meant(node) if len(others) <= 1 else None
+        return self.value_of(node) if len(others) <= 1 else None
 
-    def meant(self, node: ast.expr | None) -> ast.expr | None:
+    def value_of(self, node: ast.expr | None) -> ast.expr | None:
         """Return the value that a name refers to."""
         for _ in range(_DEEP):
             if isinstance(node, ast.Name):
@@ -214,16 +214,16 @@ class _AssignedNames(NamedTuple):
 
     def literal(self, node: ast.expr | None) -> object:
         """Return the value of a literal, or of a name for one, else ``None``."""
-        meant = self.meant(node)
+        value = self.value_of(node)
         try:
-            return ast.literal_eval(meant) if meant is not None else None
+            return ast.literal_eval(value) if value is not None else None
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
 
     def words(self, node: ast.expr) -> list[str]:
         """Return the words of ``pytest.mark.perfgate``, also where a name stands for its first words."""
         first, *rest = _dotted(node)
-        words = [*_dotted(self.meant(ast.Name(first)) or ast.Name(first)), *rest]
+        words = [*_dotted(self.value_of(ast.Name(first)) or ast.Name(first)), *rest]
         return words[:-1] if words[-1] == "with_args" else words
 
 
@@ -284,7 +284,7 @@ def requirements(then: str, now: str) -> tuple[str, ...]:
     return (*gone, *(f"+{name}" for name in after if name not in before))
 
 
-def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
+def cause_of_change(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
     """Return why the change itself is the cause of a changed time; "" if it is not."""
     # ``installed`` names facts that a project's files decide: packages and Python, not devices and drivers.
     changes = tuple(moves)

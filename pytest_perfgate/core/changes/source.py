@@ -46,7 +46,7 @@ def parts_of(text: str) -> dict[str, Parts]:
     # A file that does not parse has none.
     module = module_of(text)
     scope = defined(module.body)
-    always, at_import = {"*", *_UNNAMED, *everywhere(scope)}, lines_at_import(module.body, scope)
+    always, at_import = {"*", *_UNNAMED, *automatic_fixtures(scope)}, lines_at_import(module.body, scope)
     tests = tests_in(module.body, ())
     return {name: {**_parts(test, classes, scope, always), **at_import} for name, test, classes in tests}
 
@@ -123,20 +123,20 @@ def statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
 
 def lines_at_import(body: Iterable[ast.stmt], scope: Scope) -> Parts:
     """Return the statements with effects at import as one part, with all names that they reach; none without any."""
-    lines = list(_acting(body))
-    return {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
+    lines = list(_with_effects(body))
+    return {LOOSE: said_by(lines) + str(sorted(meaning(used_names(lines), scope).items()))} if lines else {}
 
 
-def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _with_effects(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield statements that define no name, such as an assignment into another module, also in classes."""
     for line in body:
         if isinstance(line, ast.ClassDef):
-            yield from _acting(line.body)
-        elif any(map(_acts, statements([line]))) and "'__main__'" not in content_of(getattr(line, "test", line)):
+            yield from _with_effects(line.body)
+        elif any(map(_has_effect, statements([line]))) and "'__main__'" not in content_of(getattr(line, "test", line)):
             yield line
 
 
-def _acts(line: ast.stmt) -> bool:
+def _has_effect(line: ast.stmt) -> bool:
     """Return whether a statement does more than define names; a branch does what the statements in it do."""
     harmless = (*FUNCTIONS, *_BRANCHES, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Raise)
     return not isinstance(line, harmless) and not _is_constant(line) and not dict(names_of(line))
@@ -144,7 +144,7 @@ def _acts(line: ast.stmt) -> bool:
 
 def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, always: set[str]) -> Parts:
     """Return the test's own lines, its parameters, and each name of the file that they reach, or that always counts."""
-    marked = [_meant(mark, scope) for mark in _decorators(test, classes, scope)]
+    marked = [_mark_of(mark, scope) for mark in _decorators(test, classes, scope)]
     parametrised = [split(mark) for mark in marked if "parametrize" in content_of(mark)]
     marks = [node for frame, _ in parametrised for node in frame]
     by_id = (of for _, of in parametrised)
@@ -153,11 +153,11 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, alwa
     fixtures = {name.removeprefix("self."): nodes for name, nodes in inner.items() if is_fixture(nodes)}
     names: Scope = {**scope, **inner, **fixtures}
     own = [test.args, *test.body]
-    around = list(_around(test, classes, scope))
-    always = {*always, *(f"self.{name}" for name in _UNNAMED), *everywhere({**inner, **fixtures})}
-    bases = (name for class_ in classes for name in reached(class_.bases))
-    parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
-    apart = meaning(reached(values.values()), names).items()
+    around = list(_other_decorators(test, classes, scope))
+    always = {*always, *(f"self.{name}" for name in _UNNAMED), *automatic_fixtures({**inner, **fixtures})}
+    bases = (name for class_ in classes for name in used_names(class_.bases))
+    parts = meaning({*always, *used_names([*own, *marks, *around]), *bases}, names)
+    apart = meaning(used_names(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
     dumped = {name: content_of(node) for name, node in values.items()}
     return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
@@ -175,17 +175,17 @@ def _values_of(name: str, scope: Scope) -> Sequence[ast.expr]:
     return assigned(statements(scope.get(name, ()))).get(name, ())
 
 
-def _meant(mark: ast.expr, scope: Scope) -> ast.expr:
+def _mark_of(mark: ast.expr, scope: Scope) -> ast.expr:
     """Return the mark that a name of the file refers to."""
     values = _values_of(mark.id, scope) if isinstance(mark, ast.Name) else ()
     return values[-1] if values else mark
 
 
-def _around(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
+def _other_decorators(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
     """Yield decorators other than marks, such as a patch, and fixtures that marks request."""
     for mark in _decorators(test, classes, scope):
         if _is_mark(mark, scope):
-            calls = (node for node in ast.walk(_meant(mark, scope)) if isinstance(node, ast.Call))
+            calls = (node for node in ast.walk(_mark_of(mark, scope)) if isinstance(node, ast.Call))
             yield from (call for call in calls if getattr(call.func, "attr", "") in _BY_TEXT)
         else:
             yield mark
@@ -205,11 +205,11 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
         name = waiting.pop()
         if name in scope and name not in meanings:
             meanings[name] = said_by(scope[name])
-            waiting |= set(reached(scope[name]))
+            waiting |= set(used_names(scope[name]))
     return meanings
 
 
-def everywhere(scope: Scope) -> Iterator[str]:
+def automatic_fixtures(scope: Scope) -> Iterator[str]:
     """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
         marks = (mark for node in branches(nodes) for mark in getattr(node, "decorator_list", ()))
@@ -227,7 +227,7 @@ def _definitions(branch: ast.stmt) -> Sequence[ast.AST]:
     return [node for node in ast.walk(branch) if isinstance(node, (*FUNCTIONS, ast.ClassDef))]
 
 
-def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def used_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield names that these lines use: of the file, of the class, and of fixtures."""
     for node in (inner for one in nodes for inner in ast.walk(one)):
         if isinstance(node, ast.Name):
@@ -266,7 +266,9 @@ def names_of(line: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         )
     elif isinstance(line, _BRANCHES):
         inside = {node.id for node in ast.walk(line) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        yield from ((name, line) for name in {*inside, *(name for part in ast.walk(line) for name, _ in _flat(part))})
+        yield from (
+            (name, line) for name in {*inside, *(name for part in ast.walk(line) for name, _ in _names_of_line(part))}
+        )
     else:
         stored = (n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         yield from ((name, line) for name in dict.fromkeys(stored))
@@ -305,7 +307,7 @@ def _assignments(line: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield line.target, line.value
 
 
-def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _names_of_line(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield names of a line without nested statements."""
     if isinstance(line, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
         yield from names_of(line)

@@ -22,9 +22,9 @@ from pytest_perfgate.core.changes.source import (
     meaning,
     module_of,
     parts_of,
-    reached,
     tests_in,
     tree_of,
+    used_names,
 )
 from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
@@ -242,7 +242,7 @@ def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
         calls = [one.func for line in lines for one in ast.walk(line) if isinstance(one, ast.Call)]
         roots = {first_name(one) for one in (*lines, *calls)}
         parameters = test.decorator_list if roots & arguments else ()
-        timed = reached([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))])
+        timed = used_names([*lines, *parameters, *(one for root in roots for one in local.get(root, ()))])
         names.update({*timed} - (arguments - roots))  # what prepares the data of a fixture is not timed
     return names | meaning(names, scope).keys()
 

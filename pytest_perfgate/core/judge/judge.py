@@ -30,8 +30,8 @@ from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     case_of,
-    elsewhere,
     limits_for,
+    limits_on_times,
     parts_of,
     replaced_on,
     tails_in,
@@ -72,7 +72,7 @@ def judge(
     of_calls = any(map(case_of, limits))
     meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
     meant = [limit for limit in meant if not replaced_on(limit, measurement.device)]
-    others = elsewhere(meant, measurement, context.kinds)
+    others = limits_on_times(meant, measurement, context.kinds)
     verdicts = []
     for limit in meant:
         if limit.metric not in OF_FAMILIES:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.changes.marks import brought
+from pytest_perfgate.core.changes.marks import cause_of_change
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -31,7 +31,7 @@ from pytest_perfgate.core.judge.samples import (
     time_to_decide,
 )
 from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
-from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
+from pytest_perfgate.core.stats.inference import Prediction, degrees_of_freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -176,7 +176,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return _ruling(suspicion, Outcome.SUSPECT, sentence, cause_commands(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"
-        if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
+        if cause := cause_of_change(paired.moved, trial.context.environment_edits, _installed(trial)):
             sentence = f"{sentence}; {cause}, which base and head share"
             ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
             return ruling._replace(policy="moved_by_change")
@@ -306,7 +306,7 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     assert baseline is not None
     scatter, runs, degrees = baseline.scatter, baseline.runs, None
     if context.scatter is not None and context.runs > 1:
-        scatter, runs, degrees = context.scatter, context.runs, freedom(context.runs)
+        scatter, runs, degrees = context.scatter, context.runs, degrees_of_freedom(context.runs)
     return predict(expected, scatter=scatter, runs=runs, gates=context.gates, freedom=degrees)
 
 

@@ -53,7 +53,7 @@ OF_FAMILIES = frozenset({FAMILY_MEAN, FAMILY_WORST})
 """Metrics whose positional scope is another metric with its scope, whose dimension they have."""
 
 
-def _nobody(_: str) -> str:
+def _no_figure(_: str) -> str:
     """Return "": no name is a figure of the test's own."""
     return ""
 
@@ -65,7 +65,7 @@ def parse_limit(
     source: str = "marker",
     place: str = "",
     on: tuple[str, ...] = (),
-    own: Callable[[str], str] = _nobody,
+    own: Callable[[str], str] = _no_figure,
 ) -> Limit:
     """Parse one limit; every kind of mistake has an error of its own, with the place in the text."""
     # ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
@@ -122,12 +122,12 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
             "limit-unknown-metric",
             f"nothing produces a metric '{match[1]}'",
             Span(start=match.start(1), end=match.end(1)),
-            f"did you mean {meant!r}?" if meant else _meant(match[1], kinds, in_test=own is not _nobody),
+            f"did you mean {meant!r}?" if meant else _near_metrics(match[1], kinds, in_test=own is not _no_figure),
         )
     return kinds[match[1]], match.end()
 
 
-def _meant(name: str, kinds: Kinds, *, in_test: bool) -> str:
+def _near_metrics(name: str, kinds: Kinds, *, in_test: bool) -> str:
     """Return the near metrics; if there are none, how a test gives a figure of its own, and all metrics."""
     figure = f'for a figure of the test\'s own, call perfgate.metric("{name}", value) in it; ' if in_test else ""
     return proposal(name, kinds) or f"{figure}{proposal(name, kinds, all_of='the metrics')}"

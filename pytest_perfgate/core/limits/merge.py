@@ -111,7 +111,9 @@ def scope_within(limit: Limit, key: CaseKey) -> Labels:
     return without_case(limit) if limit.labels and _meant_for(limit, key) else limit.labels
 
 
-def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+def limits_on_times(
+    limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]
+) -> tuple[Limit, ...]:
     """Return the project's limits on times, for a measurement that only read files: they apply to other tests."""
     # Return none if the file has such a figure, or if there is no other limit, so that a test never passes without any.
     if measurement.processes or measurement.identity.timer not in {READ, RECORD, OWN, STATIC}:
@@ -171,8 +173,8 @@ def _is_spelled(key: CaseKey, name: str) -> bool:
         key.nodeid,
         test,
         key.nodeid.partition("::")[2],
-        _bare(key.nodeid),
-        _bare(key.nodeid).partition("::")[2],
+        _without_parameters(key.nodeid),
+        _without_parameters(key.nodeid).partition("::")[2],
         f"{key.nodeid}#{key.name}",
     )
     return name in forms or _as_written(name) in forms
@@ -186,7 +188,7 @@ def _as_written(name: str) -> str:
     return f"{head}{bracket}{escaped}{closed}{tail}"
 
 
-def _bare(nodeid: str) -> str:
+def _without_parameters(nodeid: str) -> str:
     """Return the node id without parameters."""
     path, _, test = nodeid.partition("::")
     return f"{path}::{test.partition('[')[0]}"

@@ -63,11 +63,11 @@ def change_points(
         changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
         return tuple(replace(change, index=places[change.index]) for change in changes)
     line = np.log(np.asarray(numbers, dtype=float))
-    cuts = _long(line, seed, level, least) if len(line) >= LONG else _split(line, seed, level, least)
+    cuts = _of_long_series(line, seed, level, least) if len(line) >= LONG else _split(line, seed, level, least)
     return _described(numbers, sorted(cuts))
 
 
-def _long(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
+def _of_long_series(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
     """Split a long series by ranks, and its newest part also by distances, which detect changes in a few runs."""
     cuts = _ranked(line, 0, level / 2, least)
     newest = max([len(line) - LONG, *(at for at, _ in cuts)])
@@ -107,7 +107,7 @@ def _best(segment: Array, least: int) -> tuple[float, int]:
     """Return the statistic and place of a segment's strongest split."""
     count, corner = len(segment), _corner(segment)
     m = np.arange(least, count - least + 1)
-    strength = _strength(corner[m, m], corner[m, count], corner[count, count], m, count)
+    strength = _energy_statistic(corner[m, m], corner[m, count], corner[count, count], m, count)
     at = int(np.argmax(strength))
     return float(strength[at]), int(m[at])
 
@@ -120,7 +120,7 @@ def _best_part(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
         return -inf, ()
     inside = corner[ends, ends] - 2 * corner[starts, ends] + corner[starts, starts]
     rows = corner[ends, count] - corner[starts, count]
-    strength = _strength(inside, rows, corner[count, count], ends - starts, count)
+    strength = _energy_statistic(inside, rows, corner[count, count], ends - starts, count)
     at = int(np.argmax(strength))
     return float(strength[at]), (int(starts[at]), int(ends[at]))
 
@@ -138,7 +138,7 @@ def _parts(count: int, least: int) -> tuple[Places, Places]:
     return starts[inner], ends[inner]
 
 
-def _near(count: int, least: int, part: tuple[int, int]) -> tuple[Places, Places]:
+def _neighbours(count: int, least: int, part: tuple[int, int]) -> tuple[Places, Places]:
     """Return every part whose ends are within a grid step of those of this one."""
     reach = np.arange(-(count // _FINE), count // _FINE + 1)
     starts, ends = (axis.ravel() for axis in np.meshgrid(part[0] + reach, part[1] + reach))
@@ -153,7 +153,7 @@ def _corner(segment: Array) -> Array:
     return corner
 
 
-def _strength(inside: Array, rows: Array, whole: float, m: Places, count: int) -> Array:
+def _energy_statistic(inside: Array, rows: Array, whole: float, m: Places, count: int) -> Array:
     """Return the energy statistic of a part: from distances inside it, from it to all, and of all."""
     n = count - m
     across = rows - inside
@@ -219,7 +219,7 @@ def _rank_part(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
         return -inf, ()
     sums = np.cumsum(ranks)
     strength, part = _farthest(sums, (starts, ends))
-    return strength, _farthest(sums, _near(len(ranks), least, part))[1]
+    return strength, _farthest(sums, _neighbours(len(ranks), least, part))[1]
 
 
 def _farthest(sums: Array, parts: tuple[Places, Places]) -> tuple[float, tuple[int, int]]:

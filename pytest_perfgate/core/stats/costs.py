@@ -311,7 +311,7 @@ SCREENING = 0.4
 
 
 @value
-class Want:
+class NeededRounds:
     """What one case needs until it is decided."""
 
     rounds: int
@@ -333,14 +333,14 @@ class Allotment:
     """Rounds by case, and the cases that the budget does not reach."""
 
     rounds: Mapping[str, int]
-    beyond: Mapping[str, Want]
+    beyond: Mapping[str, NeededRounds]
     cost: float  # in seconds, including the starts of processes
 
 
-def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
+def allotted(wants: Mapping[str, NeededRounds], left_s: float, start_s: float) -> Allotment:
     """Allot rounds: suspects first, then the rest, in each group those nearest to a decision."""
     # A round starts its processes once for all its cases, so sharing rounds costs less.
-    granted, beyond, most, total = dict[str, int](), dict[str, Want](), 0, 0.0
+    granted, beyond, most, total = dict[str, int](), dict[str, NeededRounds](), 0, 0.0
     for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].likely_cost)):
         rounds, cost = max(most, want.rounds), total + want.cost
         if rounds * start_s + cost <= left_s:
@@ -350,7 +350,7 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
     return Allotment(rounds=granted, beyond=beyond, cost=most * start_s + total)
 
 
-def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozenset[str]:
+def waiting(wants: Mapping[str, NeededRounds], left_s: float, start_s: float) -> frozenset[str]:
     """Return the tests that wait until cheaper ones are decided, because the budget may be too short for all."""
     # A test waits if its round takes longer than one round of all cheaper tests, unless it reads slower and they do
     # not: otherwise they could reach the end of the budget undecided. Costs are guesses, so twice their sum has to fit.
@@ -368,27 +368,27 @@ TURNS = 26
 """The least number of calls in a round of two builds: ten turns and three calls to warm up, in each build."""
 
 
-def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], rounds: int) -> dict[str, Want]:
+def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], rounds: int) -> dict[str, NeededRounds]:
     """Return what each test needs before its first round: by the last comparison, or by its own measured time."""
-    wants: dict[str, Want] = {}
+    wants: dict[str, NeededRounds] = {}
     for report in reports:
         nodeid, measured = report.key.nodeid, report.measurement
         times = [metric.value for metric in measured.metrics.find("time")[:1]] if measured is not None else []
         took_s = max([PAIR_TEST_S, *[TURNS * time / 1e9 for time in times]])
         slow = any(verdict.outcome in {Outcome.SUSPECT, Outcome.REGRESSED} for verdict in report.verdicts)
-        before = wants.get(nodeid, Want(rounds=rounds, seconds=0.0, suspected=False))
+        before = wants.get(nodeid, NeededRounds(rounds=rounds, seconds=0.0, suspected=False))
         seconds = known.get(f"{PAIRED} {nodeid}", before.seconds + took_s)
-        wants[nodeid] = Want(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
+        wants[nodeid] = NeededRounds(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
     return wants
 
 
-def known_wants(nodeids: Iterable[str], known: Mapping[str, float], rounds: int) -> dict[str, Want]:
+def known_wants(nodeids: Iterable[str], known: Mapping[str, float], rounds: int) -> dict[str, NeededRounds]:
     """Return what each test needs before its first round, by earlier comparisons; what none had costs a guess."""
     costs = {nodeid: known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids}
-    return {nodeid: Want(rounds=rounds, seconds=cost, suspected=False) for nodeid, cost in costs.items()}
+    return {nodeid: NeededRounds(rounds=rounds, seconds=cost, suspected=False) for nodeid, cost in costs.items()}
 
 
-def cost_of(wants: Iterable[Want], start_s: float) -> float:
+def cost_of(wants: Iterable[NeededRounds], start_s: float) -> float:
     """Return the seconds of rounds that are run together."""
     wants = list(wants)
     return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)

@@ -32,7 +32,7 @@ def signed_rank(differences: Sequence[float]) -> float:
         return 1.0
     if len(moving) > EXACT_UP_TO:
         return _normal_tail(above, moving)
-    return float(_tail(tuple(sorted(moving)))[above])
+    return float(_tail_of_ranks(tuple(sorted(moving)))[above])
 
 
 def pairs_needed(alpha: float) -> int:
@@ -47,7 +47,7 @@ def doubled_ranks(differences: Sequence[float]) -> list[int]:
 
 
 @lru_cache(maxsize=512)
-def _tail(ranks: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _tail_of_ranks(ranks: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the probability that the ranks above zero sum to at least each number."""
     import numpy as np
 
@@ -71,7 +71,7 @@ def _normal_tail(above: int, ranks: Sequence[int]) -> float:
 def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
     """Return which Walsh average from either end bounds the interval, and its coverage; 0 if none suffices."""
     # A tiny excess over the level is accepted, since a level is a rounded number.
-    below = [1 - chance for chance in _tail(tuple(range(1, count + 1))).tolist()]
+    below = [1 - chance for chance in _tail_of_ranks(tuple(range(1, count + 1))).tolist()]
     rank = bisect_right(below, alpha / 2 + 1e-15, lo=1) - 1
     return rank, 1 - 2 * below[max(rank, 1)]
 
@@ -233,7 +233,7 @@ def scatter_of_neighbours(times: Sequence[float]) -> float:
     return math.sqrt(math.fsum([step * step for step in steps]) / (2 * len(steps))) if steps else 0.0
 
 
-def freedom(count: int) -> int:
+def degrees_of_freedom(count: int) -> int:
     """Return the degrees of freedom of such a scatter."""
     return max(0, round(_KEPT * (count - 1)))
 

@@ -227,22 +227,22 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 def _fraction(x: float, a: float, b: float) -> float:
     """Return Lentz's evaluation of the continued fraction (DLMF 8.17.22)."""
-    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 500):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         before = value
         for term in (even, odd):
-            d = 1 / _away(1 + term * d)
-            c = _away(1 + term / c)
+            d = 1 / _nonzero(1 + term * d)
+            c = _nonzero(1 + term / c)
             value *= c * d
         if abs(value - before) <= _EPSILON * abs(value):
             break
     return value
 
 
-def _away(number: float) -> float:
+def _nonzero(number: float) -> float:
     """Return the number, or a tiny one instead of zero."""
     return number if abs(number) > _TINY else _TINY
 

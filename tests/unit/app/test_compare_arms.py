@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.changed_project import unready, with_files
+from pytest_perfgate.app.changed_project import base_errors, with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.core.changes.tests import Versions
 from pytest_perfgate.core.judge.rounds import Design
-from pytest_perfgate.core.stats.costs import Want
+from pytest_perfgate.core.stats.costs import NeededRounds
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Decision, Plan
@@ -84,8 +84,11 @@ def foretold(world: World, count: int, budget_s: float, expected) -> list[tuple[
     return estimates
 
 
-def wants(**seconds: float) -> dict[str, Want]:
-    return {f"t.py::test_{name[-1]}": Want(rounds=7, seconds=took, suspected=False) for name, took in seconds.items()}
+def wants(**seconds: float) -> dict[str, NeededRounds]:
+    return {
+        f"t.py::test_{name[-1]}": NeededRounds(rounds=7, seconds=took, suspected=False)
+        for name, took in seconds.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -269,7 +272,9 @@ def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file
     }
     assert own_files == expected
     assert {nodeid[-1]: text for nodeid, text in comparison.troubles().items()} == trouble
-    assert {nodeid[-1] for nodeid in unready(comparison)} == {one for one in trouble if trouble[one].startswith("base")}
+    assert {nodeid[-1] for nodeid in base_errors(comparison)} == {
+        one for one in trouble if trouble[one].startswith("base")
+    }
     if "1" in expected:
         assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
@@ -398,7 +403,7 @@ def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_trie
     heard(comparison)
     assert comparison.troubles() == {"t.py::test_1": "base: failed: call: TypeError: exact"}
     assert len(world.spawned) == 2 * 7
-    assert unready(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
+    assert base_errors(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
 
 
 def test_finished_rounds_are_taken_up_again() -> None:

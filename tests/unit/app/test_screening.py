@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.against_revision import arms_of
 from pytest_perfgate.core.judge.rounds import Design, figure_finding
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.stats.costs import Want
+from pytest_perfgate.core.stats.costs import NeededRounds
 from pytest_perfgate.model.plan import Decision
 from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, compared, staged
 
@@ -101,7 +101,8 @@ def test_a_clear_slowdown_is_decided_before_the_budget_goes_to_a_case_that_takes
     """A round of the first test takes longer than all that the others need, and leaves it undecided."""
     world = World(time=scattered({"0": 0.03, "2": 0.44}, 0.02), start_s=1.5, test_s=0.3, long={"0": 26.0}, within=0.2)
     expected = {
-        f"t.py::test_{at}": Want(rounds=7, seconds=26.0 if at == 0 else 0.3, suspected=at == 2) for at in range(4)
+        f"t.py::test_{at}": NeededRounds(rounds=7, seconds=26.0 if at == 0 else 0.3, suspected=at == 2)
+        for at in range(4)
     }
     comparison, results, lines = compared(world, 4, among=4, budget_s=budget_s, expected=expected)
     assert world.now <= budget_s
@@ -217,10 +218,10 @@ def test_a_figure_gets_its_rounds_although_the_code_is_the_same() -> None:
 
 def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 30.0}, within=0.2)
-    late = Want(rounds=7, seconds=30.0, suspected=False)
+    late = NeededRounds(rounds=7, seconds=30.0, suspected=False)
     expected = {
         "t.py::test_0": late,
-        **{f"t.py::test_{at}": Want(rounds=7, seconds=1.0, suspected=False) for at in (1, 2)},
+        **{f"t.py::test_{at}": NeededRounds(rounds=7, seconds=1.0, suspected=False) for at in (1, 2)},
     }
     lines: list[str] = []
     stage = staged(world, lines, [], 35.0)
@@ -267,7 +268,9 @@ def test_a_decided_case_of_an_open_mean_does_not_count_as_open() -> None:
 
 
 def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:
-    expected = {f"t.py::test_{at}": Want(rounds=7, seconds=1.0 + 25 * (at == 0), suspected=False) for at in range(3)}
+    expected = {
+        f"t.py::test_{at}": NeededRounds(rounds=7, seconds=1.0 + 25 * (at == 0), suspected=False) for at in range(3)
+    }
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 26.0}, within=0.2)
     compared(world, among=3, budget_s=1000.0, expected=expected)
     assert world.now == 7 * (2 + 26 + 2), "each round has all three"

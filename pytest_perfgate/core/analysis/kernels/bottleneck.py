@@ -225,7 +225,7 @@ _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
 
 
 @value
-class Stated:
+class BottleneckOptions:
     """The options as values."""
 
     problem: str = ""
@@ -251,7 +251,7 @@ class Stated:
 _NO_ROOF = datasheet_roof(Device(key="", name="", kind="gpu"), DeviceSpec(name="", pattern="", arch=""))
 
 
-def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
+def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> BottleneckOptions:
     """Return options as values; raise for an unreadable one."""
     flops, moved = _amount(options, "flops", Dimension.WORK), _amount(options, "bytes", Dimension.BYTES)
     items, unit = parse_items(options.get("items", ""))
@@ -261,7 +261,7 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
         raise PerfgateError("kernel-option", f"dtype={dtype} is no known type", fix=f"one of {known}")
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
     roof = _roof(options, spec)
-    return Stated(
+    return BottleneckOptions(
         problem=options.get("problem", ""),
         time_ns=_amount(options, "time", Dimension.TIME),
         work=work if any(number is not None for number in (flops, moved, items)) else None,
@@ -297,7 +297,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     return float(match[1]) * units[match[2]]
 
 
-def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
+def timing(stated: BottleneckOptions, time_ns: float | None, by: str) -> Timing:
     """Return the baseline and the roofline of a report."""
     return Timing(
         problem=stated.problem,
@@ -311,7 +311,7 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
     )
 
 
-def signals(stated: Stated, time_ns: float | None) -> Signals | None:
+def signals(stated: BottleneckOptions, time_ns: float | None) -> Signals | None:
     """Return both fractions of the roof by the timing; None without time, work or roof."""
     placed = stated.placed(time_ns)
     wrong = (placed.impossible,) if placed and placed.impossible else ()
@@ -340,7 +340,7 @@ _OF_TIME = ("tflops", "bandwidth", *_OF_ROOF, "mfu", "sol")
 _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak and --bandwidth"
 
 
-def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
+def stated_metrics(stated: BottleneckOptions, time_ns: float | None, by: str) -> MetricSet:
     """Return rates and fractions of stated work for limits; missing ones say how to state the work."""
     placed, work = stated.placed(time_ns), stated.work
     more = dict.fromkeys(() if stated.roof else _OF_ROOF, " --device 'H100 SXM'")
@@ -378,7 +378,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
 
 
-def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
+def run_figures(stated: BottleneckOptions, time_ns: float | None) -> Iterator[tuple[str, str]]:
     """Yield figures of the whole run for the analysis report, as far as they are known."""
     placed, work = stated.placed(time_ns), stated.work
     if placed is None or work is None or not time_ns:

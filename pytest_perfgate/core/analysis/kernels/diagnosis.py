@@ -93,7 +93,7 @@ def diagnose(
     code = _code_situation(facts, whole, inner, loop)
     known = {**_situation(facts, numbers, fit, step), **_next_steps(facts, fit, step, sm)}
     situation = {**known, **_ran_situation(ran), **code}
-    room = _room(classification, inputs)
+    room = _possible_speed_up(classification, inputs)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = classification.bottleneck.value
         if not facts.arch.startswith("gfx"):  # no reader collects stall reasons of AMD
@@ -265,7 +265,7 @@ def _load_heavy(inner: Mix) -> bool:
     return few or bool(inner.loads and not inner.bulk and not inner.computing)
 
 
-def _room(classified: Classification, signals: Signals) -> float | None:
+def _possible_speed_up(classified: Classification, signals: Signals) -> float | None:
     """Return the possible speed-up under the nearest roof; None for a bound that was not measured."""
     of_a_roof = (Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.BALANCED)
     if not classified.measured or classified.bottleneck not in of_a_roof:

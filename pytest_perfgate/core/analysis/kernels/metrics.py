@@ -140,7 +140,7 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(full, counter.value, who, note, ((label, name),))
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
-            if not _bare(name, diagnosis.ran):
+            if not _without_modifiers(name, diagnosis.ran):
                 number = counted(name, diagnosis.ran.exact) if "." in name else diagnosis.ran.counts.get(name, 0)
                 yield metric("executed", number, who, _too_early(name, diagnosis.facts.arch), (("opcode", name),))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
@@ -180,7 +180,7 @@ def requested_counts(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, s
         if whole is not None and inner is not None:
             exact, _, no_loop = _main_loop(diagnosis, inner.exact)
             yield metric("count", counted(name, exact), who, note or no_loop, (("loop", "main"), *label))
-        if ran is not None and name not in COUNTED and not _bare(name, ran):
+        if ran is not None and name not in COUNTED and not _without_modifiers(name, ran):
             yield metric("executed", counted(name, ran.exact), who, note, label)
 
 
@@ -189,7 +189,7 @@ def _too_early(name: str, arch: str) -> str:
     return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
 
 
-def _bare(name: str, ran: Mix) -> bool:
+def _without_modifiers(name: str, ran: Mix) -> bool:
     """Return whether modifiers are requested but the profiler counted this opcode without them."""
     opcode, _, modifiers = name.partition(".")
     return bool(modifiers and ran.counts.get(opcode)) and not any("." in full for full in ran.exact)
@@ -200,7 +200,7 @@ def uncounted(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, str]) ->
     why = "opcodes were counted without their modifiers"
     fix = "collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all"
     for label, name in names.items():
-        if diagnosis.ran is not None and _bare(name, diagnosis.ran):
+        if diagnosis.ran is not None and _without_modifiers(name, diagnosis.ran):
             yield Absent(name="executed", labels=tuple(sorted((*who, *label))), why=why, fix=fix)
 
 
@@ -221,7 +221,7 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         yield from _absent_of_amd(diagnosis, who)
     elif source == "cubin" and diagnosis.facts.resources is not None:
         unsaid = diagnosis.facts.resources.unsaid
-        yield from _unsaid(diagnosis, who, unsaid)
+        yield from _left_to_linker(diagnosis, who, unsaid)
         fix = _LINK if "shared" in unsaid else fix
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
         yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
@@ -245,7 +245,7 @@ def _absent_of_ncu(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
         yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
 
 
-def _unsaid(diagnosis: Diagnosis, who: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
+def _left_to_linker(diagnosis: Diagnosis, who: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
     """Yield what machine code does not say before it is linked, or a log of a kernel whose stack has any size."""
     why, fix = (UNLINKED, _LINK) if diagnosis.whole else (_ANY_DEPTH, "name the cubin, and limit count(STL)")
     for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):

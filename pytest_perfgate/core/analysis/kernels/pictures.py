@@ -35,7 +35,7 @@ _LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x{}"
 
 
 @value
-class Placed:
+class PlacedLaunch:
     """A launch under the roof of its own clocks: operations and bytes a second."""
 
     dtype: str
@@ -58,7 +58,7 @@ class Placed:
         return "compute" if self.intensity * self.bandwidth >= dict(self.peaks)[self.dtype] else "memory"
 
 
-def placed(counters: Mapping[str, Counter]) -> Placed | None:
+def placed(counters: Mapping[str, Counter]) -> PlacedLaunch | None:
     """Return what the roofline's sections counted; ``None`` if they are missing, or nothing was computed."""
 
     def number(name: str) -> float:
@@ -77,7 +77,7 @@ def placed(counters: Mapping[str, Counter]) -> Placed | None:
     dtype = max(rates, key=rates.__getitem__)
     if not rates[dtype] or not moved or not band or dtype not in dict(peaks):
         return None
-    return Placed(dtype=dtype, rate=rates[dtype], moved=moved, peaks=tuple(peaks), bandwidth=band)
+    return PlacedLaunch(dtype=dtype, rate=rates[dtype], moved=moved, peaks=tuple(peaks), bandwidth=band)
 
 
 _TENSOR = 0.01
@@ -144,7 +144,7 @@ def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis]
     return roofline(alt, points, Ceiling(peaks=peaks, bandwidth=top.bandwidth, note=note))
 
 
-def _point(d: Diagnosis, at: Placed, then: Placed | None) -> Point:
+def _point(d: Diagnosis, at: PlacedLaunch, then: PlacedLaunch | None) -> Point:
     time = d.numbers.get("duration")
     text = f"{quantity(time, Dimension.TIME, 3)}, " if time else ""
     return Point(

@@ -142,14 +142,14 @@ Chance = tuple[Diagnosis, Finding]
 
 def top_opportunities(diagnoses: Sequence[Diagnosis]) -> tuple[Chance, ...]:
     """Return our advice and the profiler's rules by the time that they may save, always with our first one."""
-    own, rules = _own(diagnoses), [(d, f) for d in diagnoses for f in d.facts.findings if f.gain]
+    own, rules = _own_advice(diagnoses), [(d, f) for d in diagnoses for f in d.facts.findings if f.gain]
     every = sorted([*own, *rules], key=_saving, reverse=True)
     ranked = [chances[0] for chances in grouped(every, _title).values()]
     top = ranked[:_TOP]
     return tuple(top if not own or own[0] in top else [*top[: _TOP - 1], own[0]])
 
 
-def _own(diagnoses: Sequence[Diagnosis]) -> list[Chance]:
+def _own_advice(diagnoses: Sequence[Diagnosis]) -> list[Chance]:
     """Return our advice, that of the longest kernel first."""
     longest_first = sorted(diagnoses, key=lambda d: d.spent, reverse=True)
     return [(d, finding) for d in longest_first for finding in d.advice if finding.trigger != NO_ROW]
@@ -297,7 +297,7 @@ def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[st
 
 def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> Block:
     """Return what to try, for the longest kernel first; advice for several kernels once, for the one with most time."""
-    chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
+    chances = _own_advice(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
     items = []
     for (diagnosis, finding), *more in grouped(chances, _title).values():
         share = diagnosis.spent / total if total else None

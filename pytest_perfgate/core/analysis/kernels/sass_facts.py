@@ -267,7 +267,7 @@ class Loop:
 
 def loops(code: KernelCode) -> tuple[Loop, ...]:
     """Return every loop in the order of the code; branches to one place form one loop."""
-    spans = sorted(dict(closing(code, list(_back(code)))).items())
+    spans = sorted(dict(closing(code, list(_backward_branches(code)))).items())
     innermost, earliest = [], len(code)
     for _, last in reversed(spans):  # a loop that starts later and ends no later is inside
         innermost.append(last < earliest)
@@ -275,7 +275,7 @@ def loops(code: KernelCode) -> tuple[Loop, ...]:
     return tuple(Loop(first=a, last=b, innermost=inner) for (a, b), inner in zip(spans, reversed(innermost)))
 
 
-def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
+def _backward_branches(code: KernelCode) -> Iterator[tuple[int, int]]:
     """Yield (target, row) of every backward branch."""
     branches = _named(code, JUMPS)
     for row, opcode in enumerate(code.opcodes):

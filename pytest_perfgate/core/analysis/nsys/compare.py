@@ -84,13 +84,13 @@ def comparison(before: Job, after: Job) -> JobComparison:
         step=_step(before, after, anchored=anchored),
         kernels=_sorted(_matched(before, after, _kernels)),
         stages=_sorted(_matched(before, after, _stages)),
-        ranks=tuple(_matched(before, after, lambda r: [(r.rank.name, float(_wait(r, anchored=anchored)), 0)])),
+        ranks=tuple(_matched(before, after, lambda r: [(r.rank.name, float(_waited_ns(r, anchored=anchored)), 0)])),
         anchored=anchored,
-        talkers=tuple(sorted({name for job in (before, after) for r in job.ranks for name in _talkers(r.lane)})),
+        talkers=tuple(sorted({name for job in (before, after) for r in job.ranks for name in _communicating(r.lane)})),
     )
 
 
-def _talkers(lane: RankLane) -> set[str]:
+def _communicating(lane: RankLane) -> set[str]:
     return {lane.names[at] for at in np.unique(lane.kernels.name[lane.talks])}
 
 
@@ -99,12 +99,12 @@ def _anchored(job: Job) -> bool:
     return all(result.lane.window.how.endswith("that match") for result in job.ranks)
 
 
-def _wait(result: RankResult, *, anchored: bool) -> int:
+def _waited_ns(result: RankResult, *, anchored: bool) -> int:
     return result.time.window_ns if anchored else result.time.busy_ns
 
 
 def _step(before: Job, after: Job, *, anchored: bool) -> JobPair:
-    old, new = (float(np.mean([_wait(r, anchored=anchored) for r in job.ranks])) for job in (before, after))
+    old, new = (float(np.mean([_waited_ns(r, anchored=anchored) for r in job.ranks])) for job in (before, after))
     return JobPair(rank="", name="window" if anchored else "busy time", before_ns=old, after_ns=new)
 
 

@@ -43,7 +43,7 @@ def lanes(recorded: ExportContent, windows: Mapping[Rank, Window], reading: Read
     purpose, purposes = _labelled(recorded.ranges, when, thread, _purposes(recorded.ranges.texts, reading.preset))
     number, names = _names(kernels.name, recorded.names)
     nameless = ~np.isin(kernels.name, [known for known, name in recorded.names.items() if name])
-    talks = _talking(names, reading)[number] if len(names) else np.zeros(0, dtype=bool)
+    talks = _communicates(names, reading)[number] if len(names) else np.zeros(0, dtype=bool)
     whole = replace(kernels, name=number)
     result = []
     for rank, window in windows.items():
@@ -128,7 +128,7 @@ def _names(ids: Ints, names: Mapping[int, str]) -> tuple[Ints, tuple[str, ...]]:
     return number.astype(np.int64), tuple(names.get(int(known), f"kernel {known}") for known in distinct)
 
 
-def _talking(names: Sequence[str], reading: ReadOptions) -> NDArray[np.bool_]:
+def _communicates(names: Sequence[str], reading: ReadOptions) -> NDArray[np.bool_]:
     pattern = _ORIGINAL if reading.original else intervals.communication(reading.preset.communication)
     return np.array([bool(pattern.search(name)) for name in names], dtype=bool)
 
@@ -136,10 +136,10 @@ def _talking(names: Sequence[str], reading: ReadOptions) -> NDArray[np.bool_]:
 def _stages(texts: Iterable[str], preset: Preset) -> list[str | None]:
     """Return the last match of the stage's pattern in each text."""
     pattern = re.compile(preset.stage, re.IGNORECASE)
-    return [_last(pattern, text) for text in texts]
+    return [_last_match(pattern, text) for text in texts]
 
 
-def _last(pattern: re.Pattern[str], text: str) -> str | None:
+def _last_match(pattern: re.Pattern[str], text: str) -> str | None:
     match = None
     for match in pattern.finditer(text):  # noqa: B007 - the last match is used
         pass

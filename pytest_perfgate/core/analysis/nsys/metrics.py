@@ -208,7 +208,7 @@ def _unlinked(job: Job) -> Iterator[Problem]:
 
 def findings(job: Job) -> tuple[Finding, ...]:
     """Return doubts first, then the worst (rank, stage)."""
-    top = worst(job.ranks)
+    top = worst_overlap(job.ranks)
     if top is None:
         return doubts(job)
     result, row = top
@@ -224,7 +224,7 @@ def window_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     beside = [finding for at in range(3) if there for finding in _part_outside(there, at)]
     yield from sorted(beside, key=lambda finding: -finding.gain.high if finding.gain else 0.0)
     for result in there:
-        yield from _short(result)
+        yield from _short_windows(result)
 
 
 def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
@@ -257,7 +257,7 @@ def _shares(result: RankResult) -> tuple[float, float, float]:
     return time.idle_ns / window, time.exposed_comm_ns / window, time.exposed_copies_ns / window
 
 
-def _short(result: RankResult) -> Iterator[Finding]:
+def _short_windows(result: RankResult) -> Iterator[Finding]:
     lengths = (result.lane.kernels.end - result.lane.kernels.start)[~result.lane.talks]
     brief = lengths[lengths < SHORT_NS]
     part = float(brief.sum()) / max(float(lengths.sum()), 1.0)
@@ -271,7 +271,7 @@ def doubts(job: Job) -> tuple[Finding, ...]:
     findings += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
         findings += [*_empty(result), *_mixed(result)]
-    return (*findings, *_silent(job), *(_not_counted(job.ranks) if job.reading.original else ()))
+    return (*findings, *_silent_ranks(job), *(_not_counted(job.ranks) if job.reading.original else ()))
 
 
 def _not_counted(ranks: Sequence[RankResult]) -> Iterator[Finding]:
@@ -298,7 +298,7 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
             yield Finding(title=f"{where} disagree about its purpose", detail=row.detail, trigger=f"purpose={MIXED}")
 
 
-def _silent(job: Job) -> Iterator[Finding]:
+def _silent_ranks(job: Job) -> Iterator[Finding]:
     """Yield a finding on a stage that communicates on some ranks and only computes on others."""
     talking, computing = dict[str, list[str]](), dict[str, list[str]]()
     for result in job.ranks:
@@ -314,7 +314,7 @@ def _silent(job: Job) -> Iterator[Finding]:
             yield Finding(title=title, detail="limits on it are INVALID there", severity=Severity.WARNING, scope=stage)
 
 
-def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
+def worst_overlap(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
     """Return the (rank, stage) with the most exposed communication; the first rank wins a tie."""
     rows = [(result, row) for result in ranks for row in result.overlaps if row.exposed_ns]
     return max(rows, key=lambda pair: pair[1].exposed_ns, default=None)
@@ -359,7 +359,7 @@ def _hidden(job: Job) -> str:
 
 
 def _worst(job: Job) -> str:
-    top = worst(job.ranks)
+    top = worst_overlap(job.ranks)
     if top is not None:
         result, row = top
         at = f"{quantity(row.overlap, _PART)} overlap over {plural(row.kernels, 'kernel')}"

@@ -27,7 +27,7 @@ from pytest_perfgate.model.values import value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pytest_perfgate.core.analysis.kernels.bottleneck import Stated
+    from pytest_perfgate.core.analysis.kernels.bottleneck import BottleneckOptions
 
     Mask = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -146,7 +146,7 @@ def times(lane: RankLane) -> TimeRow:
     kernels, copies = lane.kernels, lane.copies
     compute = computation(lane)
     talk = intervals.union(kernels.start[lane.talks], kernels.end[lane.talks])
-    either = intervals.together(compute, talk)
+    either = intervals.joined_spans(compute, talk)
     starts, ends = np.append(kernels.start, copies.start), np.append(kernels.end, copies.end)
     busy = intervals.covered(starts, ends)
     return TimeRow(
@@ -267,7 +267,7 @@ STATED = (
 _BY = "the window, idle time included"
 
 
-def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSet:
+def work_metrics(ranks: Sequence[RankResult], stated: BottleneckOptions | None) -> MetricSet:
     """Return rates of the stated work over the window of each rank."""
     if stated is None:
         return MetricSet()
@@ -281,7 +281,7 @@ def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSe
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
-def work_findings(ranks: Sequence[RankResult], stated: Stated | None) -> Iterator[Finding]:
+def work_findings(ranks: Sequence[RankResult], stated: BottleneckOptions | None) -> Iterator[Finding]:
     """Yield the same rates as sentences; for a roof without work, what to state."""
     if stated is None:
         return

@@ -247,7 +247,7 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
     beside.sort(key=lambda finding: not finding.trigger.startswith("class="))
     first = [_pattern(finding, *(covered if finding.trigger in _SAME else ())) for finding in beside]
-    ranked = [(_most(group), _operator(group, worth)) for group in _worthy(impacts)]
+    ranked = [(_greatest_gain(group), _operator(group, worth)) for group in _worthy(impacts)]
     covered += [finding for _, advice in ranked for finding in advice.findings]
     others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
@@ -258,10 +258,10 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
 def _worthy(impacts: Iterable[Impact]) -> list[list[Impact]]:
     """Return the argument sets of each operator whose gain is worth a recommendation."""
     groups = grouped((impact for impact in impacts if impact.gains), lambda impact: impact.row.name)
-    return [group for group in groups.values() if _most(group) >= WORTH]
+    return [group for group in groups.values() if _greatest_gain(group) >= WORTH]
 
 
-def _most(group: Sequence[Impact]) -> float:
+def _greatest_gain(group: Sequence[Impact]) -> float:
     """Return an operator's gain at the highest share of its roof."""
     return sum(impact.gains[-1][2] for impact in group)
 
@@ -343,7 +343,7 @@ def _kernel_path(row: OperatorRow, what: str) -> str:
 
 def _at_targets(group: Sequence[Impact]) -> str:
     """Return the gains of an operator's argument sets together: at the next target, and at the last."""
-    low, high = f"{sum(i.gains[0][2] for i in group) * 100:.1f} %", f"{_most(group) * 100:.1f} %"
+    low, high = f"{sum(i.gains[0][2] for i in group) * 100:.1f} %", f"{_greatest_gain(group) * 100:.1f} %"
     targets = {i.gains[0][0] for i in group}
     target = f"{min(targets) * 100:.0f} %" if len(targets) == 1 else "the next of 20, 50 and 80 %"
     return f"at most {low} of the window at {target} of its roof" + (f", {high} at 80 %" if low != high else "")

@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.trace.ranks import (
     APART,
     Collective,
     Instance,
-    Meeting,
+    JobCollectives,
     arrival_waits,
     by_kind,
     lone_rows,
@@ -130,10 +130,10 @@ class TraceJob:
         return f"{named}; {which} by the order of the files, since the traces do not say"
 
     @property
-    def meeting(self) -> Meeting:
+    def meeting(self) -> JobCollectives:
         """The collectives of all ranks."""
         parts = tuple(part for rank in self.ranks for part in rank.collectives)
-        return Meeting(parts=parts, present=frozenset(rank.rank for rank in self.ranks))
+        return JobCollectives(parts=parts, present=frozenset(rank.rank for rank in self.ranks))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -156,7 +156,7 @@ class TraceJob:
 
 
 def _worst(by_rank: Sequence[tuple[int, Finding]]) -> Finding:
-    rank, finding = max(by_rank, key=lambda one: _triggered(one[1]))
+    rank, finding = max(by_rank, key=lambda one: _trigger_of(one[1]))
     others = len({number for number, _ in by_rank} - {rank})
     also = f" {others} more rank{'s have' if others > 1 else ' has'} the same." if others else ""
     return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
@@ -166,7 +166,7 @@ _WORSE_IF_LESS = ("bandwidth_fraction=", "intensity=", "sequence=", "window_cove
 """Triggers of findings on a number that is too small."""
 
 
-def _triggered(finding: Finding) -> float:
+def _trigger_of(finding: Finding) -> float:
     """Return the number that triggered a finding, negated where a smaller one is worse."""
     number = _NUMBER.search(finding.trigger.rpartition("=")[2])
     sign = -1.0 if finding.trigger.startswith(_WORSE_IF_LESS) else 1.0
@@ -203,7 +203,7 @@ def _span(shares: Sequence[float]) -> str:
     return " to ".join(ends)
 
 
-def meeting_document(meeting: Meeting, subject: str) -> Document:
+def meeting_document(meeting: JobCollectives, subject: str) -> Document:
     """Return what several ranks show together, or what one rank cannot show."""
     shared = meeting.shared
     title = f"Ranks of {subject}"
@@ -241,14 +241,14 @@ def _waits_table(shared: Sequence[Instance]) -> Table:
     )
 
 
-def _lone_table(meeting: Meeting) -> Table:
+def _lone_table(meeting: JobCollectives) -> Table:
     return Table(
         columns=Column.header("collective | instances: count | transfer and waiting: time | bytes: bytes"),
         rows=tuple((kind, count, spent, moved or None) for kind, count, spent, moved in lone_rows(meeting)),
     )
 
 
-def alone(meeting: Meeting) -> str:
+def alone(meeting: JobCollectives) -> str:
     """Return what is unknown without the other ranks."""
     parts, ranks = len(meeting.parts), len(meeting.present)
     if not parts:

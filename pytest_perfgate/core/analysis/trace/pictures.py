@@ -115,7 +115,7 @@ def _steps_picture(view: InspectedTrace) -> Picture:
     return times_picture(devices, "device", on_host=host)
 
 
-def nothing(why: str, fix: str = "") -> PerfgateError:
+def nothing_to_draw(why: str, fix: str = "") -> PerfgateError:
     """Return why a picture cannot be drawn of this file."""
     return PerfgateError("picture-none", why, fix=fix)
 
@@ -123,7 +123,7 @@ def nothing(why: str, fix: str = "") -> PerfgateError:
 def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bool = False) -> Picture:
     """Draw how the time of each step, rank or device was spent."""
     if not lines:
-        raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
+        raise nothing_to_draw("the trace has no GPU activity", "profile with the activity CUDA")
     rows = [
         Row(
             label=name.replace("ProfilerStep#", "step "),
@@ -150,7 +150,7 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
     """Draw every stream as a lane; exposed time is marked across the lanes of its device."""
     groups = [group for title, one in survey[:RANKS] for group in _devices(title, one)]
     if not groups:
-        raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
+        raise nothing_to_draw("the trace has no GPU activity", "profile with the activity CUDA")
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
     share = bare / sum(group.length for group in groups)
     exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
@@ -210,13 +210,13 @@ def utilisation_picture(
 ) -> Picture:
     """Draw the MFU of every step."""
     if roof is None:
-        raise nothing("the peak of the device is not known", "give --device or --peak")
+        raise nothing_to_draw("the peak of the device is not known", "give --device or --peak")
     rates = [m for m in utilisation(survey, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
     figures = [(dict(m.labels)["step"], m.value) for m in rates if "step" in dict(m.labels)]
     if len(figures) < 2:
-        raise nothing(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
+        raise nothing_to_draw(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
     if max(figure for _, figure in figures) > BEYOND:
-        raise nothing("the MFU of a step is more than the hardware can do", "check --peak, or --device")
+        raise nothing_to_draw("the MFU of a step is more than the hardware can do", "check --peak, or --device")
     mean = sum(figure for _, figure in figures) / len(figures)
     alt = f"MFU over {len(figures)} steps, idle time included: {mean * 100:.1f} % on average"
     return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)
@@ -227,12 +227,12 @@ def operators_picture(
 ) -> Picture:
     """Draw operators under the roof; of two traces each with its earlier place."""
     if roof is None or not roof.bandwidth or not roof.compute:
-        raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
+        raise nothing_to_draw("no roof is known", "give --device, or --peak and --bandwidth")
     past = {(row.name, row.arguments): row for row in before}
     every = list(_operator_points(rows, roof, past, old or roof))
     points = every[:_POINTS]
     if not points:
-        raise nothing("no operator has known work", "profile with record_shapes=True")
+        raise nothing_to_draw("no operator has known work", "profile with record_shapes=True")
     used = {row.work.dtype for row in rows if row.work and row.work.flops}
     named = tuple((dtype, rate) for dtype, rate in roof.compute if dtype in used) or roof.compute[:1]
     balance = max(rate for _, rate in named) / roof.bandwidth
@@ -269,7 +269,7 @@ def kernels_picture(survey: Survey) -> Picture:
     kernels = survey.trace.category[survey.rows] == Category.KERNEL
     lengths = (survey.end - survey.start)[kernels]
     if not (lengths > 0).any():
-        raise nothing("the trace has no kernels", "profile with the activity CUDA")
+        raise nothing_to_draw("the trace has no kernels", "profile with the activity CUDA")
     return lengths_picture(lengths)
 
 
@@ -285,7 +285,7 @@ def tree_picture(survey: Survey, before: Survey | None = None) -> Picture:
     """Draw GPU time by launching calls, merged by name; of two traces, what became slower."""
     now = _calls(survey)
     if not now:
-        raise nothing("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
+        raise nothing_to_draw("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
     root = _node("all", now, _calls(before) if before else None)
     whole = quantity(root.amount, Dimension.TIME, 3)
     alt = f"{'Host time by what called it' if survey.on_host else 'GPU time by what launched it'}: {whole}"
@@ -372,7 +372,7 @@ def overlap_picture(survey: Survey) -> Picture:
     """Draw the hidden part of each kind of communication, with the distribution of its kernels."""
     talk = survey.kinds == Kind.COMMUNICATION
     if not talk.any():
-        raise nothing("the trace has no communication")
+        raise nothing_to_draw("the trace has no communication")
     names = survey.trace.name[survey.rows]
     rows = []
     for name in np.unique(names[talk]).tolist():

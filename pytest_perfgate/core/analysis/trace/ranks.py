@@ -23,14 +23,14 @@ _TOGETHER = (
 
 
 @value
-class Meeting:
+class JobCollectives:
     """All collectives of a job; ranks may be joined in any order and grouping."""
 
     parts: tuple[Collective, ...] = ()
     present: frozenset[int] = frozenset()
 
-    def __or__(self, other: Meeting) -> Meeting:
-        return Meeting(parts=self.parts + other.parts, present=self.present | other.present)
+    def __or__(self, other: JobCollectives) -> JobCollectives:
+        return JobCollectives(parts=self.parts + other.parts, present=self.present | other.present)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -61,7 +61,7 @@ def straggler(instances: Sequence[Instance]) -> int | None:
     return min(total, key=lambda rank: (total[rank], rank))
 
 
-def meeting_metrics(meeting: Meeting) -> MetricSet:
+def meeting_metrics(meeting: JobCollectives) -> MetricSet:
     """Return latency, waits, skews and bandwidths, absent with the reason if ranks or sizes are missing."""
     shared = meeting.shared
     if not shared:
@@ -90,7 +90,7 @@ def meeting_metrics(meeting: Meeting) -> MetricSet:
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
-def _alone_metrics(meeting: Meeting) -> MetricSet:
+def _alone_metrics(meeting: JobCollectives) -> MetricSet:
     """Return the metrics of one rank, which has numbers and sizes of collectives, but no waits or link rates."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
     fix = "give the traces of all ranks" if meeting.parts else ""
@@ -104,7 +104,7 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
     return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
-def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
+def lone_rows(meeting: JobCollectives) -> list[tuple[str, int, int, float]]:
     """Return kind, number, time and bytes of the collectives of one rank, the longest first."""
     by_name = grouped(meeting.parts, lambda part: part.kind)
     rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in by_name.items()]
@@ -112,7 +112,7 @@ def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
 
 
 @value
-class Sums:
+class KindTotals:
     """The totals of all instances of one kind."""
 
     latency: int
@@ -125,11 +125,11 @@ class Sums:
     """The ranks of the largest group."""
 
 
-def sums_of(group: Sequence[Instance]) -> Sums:
+def sums_of(group: Sequence[Instance]) -> KindTotals:
     """Return the totals of the instances of one kind."""
     sized = [(i.size, i) for i in group if i.size]
     moved, spent = sum(size for size, _ in sized), sum(i.latency for _, i in sized)
-    return Sums(
+    return KindTotals(
         latency=sum(i.latency for i in group),
         moved=moved,
         rate=moved / spent * 1e9 if moved and spent else None,

@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.intervals import gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, TraceWindow, busy, parse_window, steps, timeline
-from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, link, operators, sent, standing
+from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, collectives_of, link, operators, standing
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import GPU, Category, Kind, Trace
@@ -146,21 +146,21 @@ def survey(trace: Trace, settings: AnalysisSettings, window: TraceWindow | None 
         trace=trace,
         tree=tree,
         link=links,
-        kinds=kinds(trace, rows, settings.communication, sent(trace, links)),
+        kinds=kinds(trace, rows, settings.communication, collectives_of(trace, links)),
         device=devices[trace.place[rows]] if len(rows) and not host else np.full(len(rows), -1, np.int64),
         owner=rows if host else _owners(trace, tree, links.leaf, settings),
         window=None,
         settings=settings,
         on_host=host,
     )
-    return within(whole, window) if window else whole
+    return in_window(whole, window) if window else whole
 
 
-def within(whole: Survey, window: TraceWindow) -> Survey:
-    return through(whole, [window])[0]
+def in_window(whole: Survey, window: TraceWindow) -> Survey:
+    return in_windows(whole, [window])[0]
 
 
-def through(whole: Survey, windows: Sequence[TraceWindow]) -> list[Survey]:
+def in_windows(whole: Survey, windows: Sequence[TraceWindow]) -> list[Survey]:
     """Return the same survey in each of several windows."""
     rows = whole.link.rows
     starts, ends = whole.trace.start[rows], whole.trace.end[rows]

@@ -80,7 +80,7 @@ def timeline(
     part = {kind: intervals.union(starts[kinds == kind], ends[kinds == kind]) for kind in Kind}
     exposed, covered = {}, part[Kind.COMPUTE]
     for kind in (Kind.COMMUNICATION, Kind.MEMCPY, Kind.MEMSET):
-        together = intervals.together(covered, part[kind])
+        together = intervals.joined_spans(covered, part[kind])
         exposed[kind] = intervals.length(together) - intervals.length(covered)
         covered = together
     pauses = _pauses(every, low, high)

@@ -45,13 +45,13 @@ def call_tree(trace: Trace) -> Tree:
     dropped = 0
     for rows in np.split(order, edges):
         if len(rows):
-            above, lost = nest(trace.start[rows], trace.end[rows])
+            above, lost = nested_parents(trace.start[rows], trace.end[rows])
             parent[rows] = np.where(above >= 0, rows[above], -1)
             dropped += lost
     return Tree(parent=parent, operator=_nearest(parent, trace.category == Category.OPERATOR), dropped=dropped)
 
 
-def nest(starts: Ints, ends: Ints) -> tuple[Ints, int]:
+def nested_parents(starts: Ints, ends: Ints) -> tuple[Ints, int]:
     """Return parents within one thread, sorted by start and falling end; -1 for roots."""
     above = _nested(starts, ends)
     inside = (above < 0) | (ends <= ends[above])
@@ -130,7 +130,7 @@ def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]
     innermost = np.ones(len(rows), bool)
     innermost[above[calling]] = False
     stands = innermost | (ranks > beneath)
-    return rows[stands & ~_within(stands, above)]
+    return rows[stands & ~_called_by(stands, above)]
 
 
 def operators(trace: Trace) -> Ints:
@@ -169,7 +169,7 @@ def _highest_beneath(ranks: Ints, above: Ints) -> Ints:
         beneath = highest
 
 
-def _within(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
+def _called_by(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
     """Return what a standing operator calls, at any depth."""
     inside = np.zeros(len(stands), bool)
     calling = np.flatnonzero(above >= 0)
@@ -218,7 +218,7 @@ def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
     )
 
 
-def sent(trace: Trace, link: Linkage) -> NDArray[np.bool_]:
+def collectives_of(trace: Trace, link: Linkage) -> NDArray[np.bool_]:
     """Return GPU rows with a recorded collective, or launched where the framework records one."""
     marked = np.zeros(len(trace), np.bool_)
     marked[list(trace.messages)] = True

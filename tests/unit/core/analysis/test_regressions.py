@@ -11,11 +11,11 @@ from pytest_perfgate.core.analysis.regressions import (
     Findings,
     Trend,
     by_commit,
+    cause_of_step,
     findings,
     findings_document,
     joined_runs,
-    mover,
-    stale,
+    stale_cases,
     steps,
 )
 from pytest_perfgate.core.judge.accepted_line import figure_levels
@@ -110,9 +110,9 @@ def test_what_moved_where_no_commit_did() -> None:
     after = line([0.0, 110.0], commit="c0ffee", facts=(("driver", "580"), ("torch", "2.5")), host="n1")[12:]
     (step,) = steps(Trend([*before, *after]))
     assert step.moved == (("driver", "570", "580"),)
-    assert mover(step) == "driver 570 -> 580"
+    assert cause_of_step(step) == "driver 570 -> 580"
     alike = [s for s in line([100.0, 110.0], commit="c0ffee", facts=(("driver", "570"),))]
-    assert "nothing else" in mover(next(steps(Trend(alike))))
+    assert "nothing else" in cause_of_step(next(steps(Trend(alike))))
 
 
 def test_a_host_that_comes_and_goes_moved_nothing() -> None:
@@ -125,11 +125,11 @@ def test_a_host_that_comes_and_goes_moved_nothing() -> None:
 
 def test_what_nobody_measured() -> None:
     lines = [Trend(one) for one in (line([1e3]), line([1e3], name="b")[:2], line([1e3], name="c", device="H100")[:3])]
-    assert [(one.device, one.key and one.key.test, one.when) for one in stale(lines, "2026-01-08")] == [
+    assert [(one.device, one.key and one.key.test, one.when) for one in stale_cases(lines, "2026-01-08")] == [
         ("H200", "test_b", "2026-01-02"),
         ("H100", None, "2026-01-03"),
     ]
-    assert list(stale(lines, "2026-01-01")) == []
+    assert list(stale_cases(lines, "2026-01-01")) == []
 
 
 def test_since_a_day() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.changes.marks import EnvironmentEdits, brought, environment_files, requirements
+from pytest_perfgate.core.changes.marks import EnvironmentEdits, cause_of_change, environment_files, requirements
 
 PIN = EnvironmentEdits(requirements=("-Fast_Dep>=1.0", "+Fast_Dep>=1.1"))
 LOCK = EnvironmentEdits(files=("uv.lock",))
@@ -30,7 +30,7 @@ DEP, NUMPY, DRIVER = (("fast-dep", "1.0", "1.1"), ("numpy", "2.0", "2.1"), ("dri
 def test_what_the_change_brings_itself(
     moves: tuple[tuple[str, str, str], ...], edits: EnvironmentEdits, text: str
 ) -> None:
-    assert brought(moves, edits, INSTALLED) == text
+    assert cause_of_change(moves, edits, INSTALLED) == text
 
 
 def test_files_that_decide_what_is_installed() -> None:

@@ -10,8 +10,8 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     asked_figures,
-    elsewhere,
     limits_for,
+    limits_on_times,
     matches,
     matching,
     merge_limits,
@@ -118,15 +118,15 @@ def test_limits_of_a_clock_that_the_project_has_are_for_other_tests() -> None:
     marker, far = limit("registers <= 128"), limit("slowdown <= 3%", source="configuration")
     code = limit("registers <= 64", source="configuration")
     read = measured(0, processes=(), identity=Identity(device=HOST.key, timer="cubin"))
-    assert elsewhere([marker, far, code], read, KINDS) == (far,)
-    assert elsewhere([limit("time <= 1s"), far], read, KINDS) == (far,)
-    assert elsewhere([far], read, KINDS) == (), "nothing passes for want of a limit"
+    assert limits_on_times([marker, far, code], read, KINDS) == (far,)
+    assert limits_on_times([limit("time <= 1s"), far], read, KINDS) == (far,)
+    assert limits_on_times([far], read, KINDS) == (), "nothing passes for want of a limit"
     time = limit("time <= 1s", source="configuration")
-    assert elsewhere([marker, time], read, KINDS) == (time,)
+    assert limits_on_times([marker, time], read, KINDS) == (time,)
     metrics = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
-    assert elsewhere([marker, time], read.with_metrics(metrics), KINDS) == (), "the file that was read has it"
-    assert elsewhere([marker, time], measured(1e6, identity=read.identity), KINDS) == ()
-    assert elsewhere([marker, time], measured(0, processes=()), KINDS) == (), "a region that was never entered"
+    assert limits_on_times([marker, time], read.with_metrics(metrics), KINDS) == (), "the file that was read has it"
+    assert limits_on_times([marker, time], measured(1e6, identity=read.identity), KINDS) == ()
+    assert limits_on_times([marker, time], measured(0, processes=()), KINDS) == (), "a region that was never entered"
 
 
 def test_a_figure_of_the_test_s_own_that_a_call_lacks_is_of_another_call() -> None:

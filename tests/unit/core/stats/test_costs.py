@@ -14,10 +14,10 @@ from pytest_perfgate.core.stats.costs import (
     PAIRED,
     SCREENING,
     STARTING,
+    NeededRounds,
     PairCost,
     PairTimes,
     TimeLeft,
-    Want,
     affordable,
     allotted,
     bare_name,
@@ -243,8 +243,8 @@ def test_positions_in_the_universe() -> None:
     assert positions(["a", "b", "c"], {"c", "a", "z"}) == (0, 2)
 
 
-def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
-    return Want(rounds=rounds, seconds=seconds, suspected=suspected)
+def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> NeededRounds:
+    return NeededRounds(rounds=rounds, seconds=seconds, suspected=suspected)
 
 
 def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
@@ -281,7 +281,7 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
     ],
 )
 def test_what_makes_rounds_twice_as_long_waits_for_what_is_cheaper(
-    wants: dict[str, Want], left_s: float, late: set[str]
+    wants: dict[str, NeededRounds], left_s: float, late: set[str]
 ) -> None:
     assert waiting(wants, left_s, start_s=2) == late
 
@@ -312,7 +312,10 @@ def test_nothing_to_measure_is_cut_by_no_budget() -> None:
 
 
 def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:
-    suspect, other = Want(rounds=10, seconds=1.0, suspected=True), Want(rounds=2, seconds=1.0, suspected=False)
+    suspect, other = (
+        NeededRounds(rounds=10, seconds=1.0, suspected=True),
+        NeededRounds(rounds=2, seconds=1.0, suspected=False),
+    )
     plan = allotted({"open": other, "suspect": suspect}, left_s=21, start_s=1)
     assert (plan.rounds, set(plan.beyond)) == ({"suspect": 10}, {"open"})
     assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).beyond, "they share their starts"

@@ -10,10 +10,10 @@ import pytest
 from pytest_perfgate.core.stats.costs import (
     PAIRED,
     STARTING,
+    NeededRounds,
     PairCost,
     PairTimes,
     TimeLeft,
-    Want,
     cost_line,
     costs_digest,
     costs_of,
@@ -265,7 +265,7 @@ def test_the_worst_of_several_calls_makes_a_test_suspected() -> None:
     slow, fast = case_report("a", 1e3, outcome=Outcome.REGRESSED), case_report("a", 1e3)
     for order in ((slow, fast), (fast, slow)):
         (want,) = first_wants(order, {}, 7).values()
-        assert want == Want(rounds=7, seconds=0.5, suspected=True)
+        assert want == NeededRounds(rounds=7, seconds=0.5, suspected=True)
     mixed = replace(slow, verdicts=(*fast.verdicts, *slow.verdicts))
     assert first_wants([mixed], {}, 7)[slow.key.nodeid].suspected
     (unmeasured,) = first_wants([replace(fast, measurement=None)], {}, 7).values()
@@ -275,8 +275,8 @@ def test_the_worst_of_several_calls_makes_a_test_suspected() -> None:
 @pytest.mark.parametrize(("left_s", "late"), [(46.0, set()), (45.9, {"long"})])
 def test_nothing_waits_where_twice_the_sum_fits(left_s: float, late: set[str]) -> None:
     wants = {
-        "long": Want(rounds=3, seconds=6.0, suspected=False),
-        "short": Want(rounds=3, seconds=1.0, suspected=False),
+        "long": NeededRounds(rounds=3, seconds=6.0, suspected=False),
+        "short": NeededRounds(rounds=3, seconds=1.0, suspected=False),
     }
     assert 2 * (3 * 2 / 3 + 3 * 6 + 3 * 1) == 46
     assert waiting(wants, left_s, start_s=2 / 3) == late

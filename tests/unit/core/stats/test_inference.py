@@ -16,9 +16,9 @@ from pytest_perfgate.core.stats.inference import (
     at_most,
     calls_needed,
     clopper_pearson,
+    degrees_of_freedom,
     far,
     fisher,
-    freedom,
     hodges_lehmann,
     pairs_needed,
     predict,
@@ -189,7 +189,7 @@ def test_by_hand() -> None:
     assert scatter_of_neighbours([]) == scatter_of_neighbours([3.0]) == scatter_of_neighbours([3.0] * 9) == 0.0
     assert scatter_of_neighbours([1.0, math.e]) == pytest.approx(math.sqrt(1 / 2))
     assert scatter_of_neighbours([1.0, math.e, 1.0, 1.0]) == pytest.approx(math.sqrt(2 / 6))
-    assert [freedom(n) for n in (0, 1, 2, 3, 4, 10, 20)] == [0, 0, 1, 1, 2, 6, 13]
+    assert [degrees_of_freedom(n) for n in (0, 1, 2, 3, 4, 10, 20)] == [0, 0, 1, 1, 2, 6, 13]
 
 
 def test_it_is_the_standard_deviation_where_nothing_moves() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.core.analysis.trace.job import alone
 from pytest_perfgate.core.analysis.trace.operators import collectives, word
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler, waits
+from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, meeting_metrics, straggler, waits
 from pytest_perfgate.core.analysis.trace.survey import timelines
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -45,8 +45,8 @@ def test_idle_and_compute_time_of_every_rank_to_the_microsecond(ranks, corpus):
 
 
 def test_rank_seven_is_the_straggler_in_any_order_of_joining(ranks):
-    parts = [Meeting(parts=collectives(rank, n), present=frozenset({n})) for n, rank in enumerate(ranks)]
-    forward, backward, paired = Meeting(), Meeting(), Meeting()
+    parts = [JobCollectives(parts=collectives(rank, n), present=frozenset({n})) for n, rank in enumerate(ranks)]
+    forward, backward, paired = JobCollectives(), JobCollectives(), JobCollectives()
     for part in parts:
         forward |= part
     for part in reversed(parts):
@@ -58,9 +58,9 @@ def test_rank_seven_is_the_straggler_in_any_order_of_joining(ranks):
 
 
 def test_a_collective_has_size_and_bandwidths(ranks):
-    meeting = Meeting()
+    meeting = JobCollectives()
     for n, rank in enumerate(ranks):
-        meeting |= Meeting(parts=collectives(rank, n))
+        meeting |= JobCollectives(parts=collectives(rank, n))
     metrics = meeting_metrics(meeting)
     (algorithm,) = metrics.find("alg_bandwidth", (("collective", "AllReduce"),))
     (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
@@ -68,7 +68,7 @@ def test_a_collective_has_size_and_bandwidths(ranks):
 
 
 def test_one_rank_alone_says_what_it_cannot_know(ranks):
-    meeting = Meeting(parts=collectives(ranks[0], 0), present=frozenset({0}))
+    meeting = JobCollectives(parts=collectives(ranks[0], 0), present=frozenset({0}))
     metrics = meeting_metrics(meeting)
     assert metrics.names() == ("comm_bytes", "comm_count", "comm_time")
     assert metrics.missing("bus_bandwidth").fix == "give the traces of all ranks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, timelines, within
+from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, in_window, timelines
 from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Kind
@@ -45,7 +45,7 @@ def test_without_communication_there_is_no_overlap(tmp_path):
 
 def test_a_time_range_cuts_what_straddles_it(mixed):
     (window,) = parse_window(mixed.trace, "8us..55us")
-    (line,) = timelines(within(mixed, window)).values()
+    (line,) = timelines(in_window(mixed, window)).values()
     assert (line.total, line.computation, line.exposed_comm) == (47_000, 7_000, 10_000)
     assert line.busy + line.idle == line.total
 
@@ -56,7 +56,7 @@ def test_steps_are_windows_and_a_wrong_one_is_refused(tmp_path):
     survey = surveyed(tmp_path / "t.json", events)
     assert [w.step for w in steps(survey.trace)] == ["3", "4"]
     (window,) = parse_window(survey.trace, "step=4")
-    (line,) = timelines(within(survey, window)).values()
+    (line,) = timelines(in_window(survey, window)).values()
     assert line.computation == 30_000
     with pytest.raises(PerfgateError, match="no step or annotation fits"):
         parse_window(survey.trace, "step=9")
