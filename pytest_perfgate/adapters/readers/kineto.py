@@ -72,7 +72,7 @@ def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
         return _read(path, 0, None)
     if isinstance(got, PerfgateError):
         raise got
-    return joined(columns, got[0]), _joined(header, got[1])
+    return _joined_columns(columns, got[0]), _joined_headers(header, got[1])
 
 
 def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> tuple[Columns, Header]:
@@ -80,7 +80,7 @@ def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> t
     columns, header = Columns(str(path), frames=frames), Header()
     for part in _parts(path, start, end):
         if isinstance(part, Header):
-            header = _joined(header, part)
+            header = _joined_headers(header, part)
         else:
             columns.add(part)
     return columns, header
@@ -105,7 +105,7 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
     """Return whether a file's first bytes, unpacked if it is gzip, are of a trace."""
     if head[:2] == text.GZIP:
         try:
-            head = next(text.blocks(path), b"")[: 2**20]
+            head = next(text.blocks(path), b"")[:_PROBE]
         except PerfgateError:
             return ".json" in path.name
         if not head.strip():
@@ -133,7 +133,7 @@ def _opens_later(path: Path) -> bool:
     return False
 
 
-def _joined(first: Header, second: Header) -> Header:
+def _joined_headers(first: Header, second: Header) -> Header:
     names = Header.__struct_fields__
     return Header(**{name: getattr(first, name) or getattr(second, name) for name in names})
 
@@ -359,7 +359,7 @@ def received(running: subprocess.Popen[bytes]) -> Any:
         return None
 
 
-def joined(first: Columns, second: Columns) -> Columns:
+def _joined_columns(first: Columns, second: Columns) -> Columns:
     """Append the second half's rows to the first's, with the first's numbers."""
     for chunk in second.chunks:
         chunk["name"] = _renumber(chunk["name"], first.names, second.names)
