@@ -314,7 +314,7 @@ class BenchResult:
 
 @value
 class BenchFile:
-    """All of a file."""
+    """The results in one file of another benchmark tool."""
 
     tool: str
     results: tuple[BenchResult, ...]
