@@ -290,19 +290,19 @@ def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
 
 def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> PerfgateError:
     """Return the error for JSON that does not parse, with its place in the unpacked file."""
-    text = str(broken)
-    match = _BYTE.search(text)
+    reason = str(broken)
+    match = _BYTE.search(reason)
     byte = int(match.group(1)) if match else 0
-    if "trailing characters" in text:
+    if "trailing characters" in reason:
         byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder is one byte past the error
         return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
-    if "truncated" in text or byte >= len(chunk):
+    if "truncated" in reason or byte >= len(chunk):
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
-    if "out of range" in text:
-        what = f"a number is larger than a computer's ({text})"
+    if "out of range" in reason:
+        what = f"a number is larger than a computer's ({reason})"
         return PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
-    what = _BYTE.sub("", text).strip() if match else text
+    what = _BYTE.sub("", reason).strip() if match else reason
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))
 
 
