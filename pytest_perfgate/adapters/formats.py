@@ -1,4 +1,4 @@
-"""HTML, JUnit, pictures and data frames as files."""
+"""Tables, workbooks, reports, replays, JUnit and pictures as files; tables as data frames."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO, StringIO
+from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -32,17 +33,20 @@ if TYPE_CHECKING:
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
     """Write one file for each table, named after its view and title; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    files: dict[Path, None] = {}
+    paths: list[Path] = []
     for view, document in documents.items():
         for table in tables_of(document.blocks):
             title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
-            stem = f"{view}_{title}".rstrip("_")
-            path, number = folder / f"{stem}.csv", 2
-            while path in files:
-                path, number = folder / f"{stem}_{number}.csv", number + 1
-            _write(path, table)
-            files[path] = None
-    return tuple(files)
+            paths.append(_numbered(folder / f"{view}_{title}".rstrip("_"), ".csv", paths))
+            with written(str(paths[-1])):
+                paths[-1].write_bytes(render_csv(table))
+    return tuple(paths)
+
+
+def _numbered(stem: Path, ending: str, taken: Sequence[Path]) -> Path:
+    """Return the path of a new file, with a number if its name is taken."""
+    names = chain(("",), (f"_{number}" for number in count(2)))
+    return next(path for name in names if (path := stem.with_name(f"{stem.name}{name}{ending}")) not in taken)
 
 
 def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
@@ -50,11 +54,6 @@ def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
     named = list(_tables(blocks, ""))
     several = sum(not table.title for _, table in named) > 1
     return [replace(table, title=name) if several else table for name, table in named]
-
-
-def _write(path: Path, table: Table) -> None:
-    with written(str(path)):
-        path.write_bytes(render_csv(table))
 
 
 def render_csv(table: Table) -> bytes:
@@ -138,7 +137,7 @@ def _fill(sheet: Any, table: Table) -> None:
     if len(table.rows) >= ROWS:
         raise PerfgateError("workbook-rows", f"{len(table.rows):,} rows in {table.title or sheet.title!r}")
 
-    def written(cell: Cell) -> Any:
+    def content(cell: Cell) -> Any:
         if not isinstance(cell, str):
             return cell if cell is not None and abs(cell) < float("inf") else None
         made = WriteOnlyCell(sheet, value=_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", cell)[:32_767])
@@ -151,7 +150,7 @@ def _fill(sheet: Any, table: Table) -> None:
         head.font = Font(bold=True)
     sheet.append(heads)
     for row in table.rows:
-        sheet.append([written(cell) for cell in row])
+        sheet.append([content(cell) for cell in row])
 
 
 def _heading(column: Column) -> str:
@@ -178,18 +177,18 @@ def write_reports(
 ) -> tuple[Path, ...]:
     """Write everything and return the files, the reports first."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    paths = []
     for stem, document in reports.items():
         for ending, render in renders.items():
             path = folder / f"{stem}.{ending}"
             text = render(document)
             with written(str(path)):
                 path.write_text(text, encoding="utf-8")
-            files.append(path)
-    files += write_tables(folder / "tables", tables)
+            paths.append(path)
+    paths += write_tables(folder / "tables", tables)
     if writes_workbooks():
-        files.append(write_workbook(folder / "tables.xlsx", tables))
-    return tuple(files)
+        paths.append(write_workbook(folder / "tables.xlsx", tables))
+    return tuple(paths)
 
 
 def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -> Any:
@@ -329,15 +328,13 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def write_drawings(folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str]) -> tuple[Path, ...]:
     """Write pictures under the names of section and picture, or of their view, with a number if taken."""
     folder.mkdir(parents=True, exist_ok=True)
-    files: dict[Path, None] = {}
+    paths: list[Path] = []
     for view, document in documents.items():
         for section, drawn in _pictures(document.blocks):
             stem = "-".join(filter(None, (_UNNAMED.sub("-", section).strip("-."), drawn.name or view)))
-            names = (f"{stem}.svg", *(f"{stem}_{number}.svg" for number in range(2, 10_000)))
-            path = next(folder / name for name in names if folder / name not in files)
-            path.write_text(alone(drawn.svg), encoding="utf-8")
-            files[path] = None
-    return tuple(files)
+            paths.append(_numbered(folder / stem, ".svg", paths))
+            paths[-1].write_text(alone(drawn.svg), encoding="utf-8")
+    return tuple(paths)
 
 
 _UNNAMED = re.compile(r"[^\w.=]+")

@@ -1,4 +1,4 @@
-"""The runtime, the timer and the identity of a call."""
+"""Chooses the runtime, the timer and the device of a call, states its identity, and watches the clocks meanwhile."""
 
 from __future__ import annotations
 

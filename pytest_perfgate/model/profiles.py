@@ -48,6 +48,15 @@ GPU = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 HOST = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON, Category.RUNTIME)
 
 
+class Kind(enum.IntEnum):
+    """Classes of GPU work; the value is what the column holds."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    MEMCPY = 2
+    MEMSET = 3
+
+
 @value
 class Thread:
     """The thread of host rows."""
@@ -314,7 +323,7 @@ class BenchResult:
 
 @value
 class BenchFile:
-    """All of a file."""
+    """The results in one file of another benchmark tool."""
 
     tool: str
     results: tuple[BenchResult, ...]
@@ -343,12 +352,3 @@ class Scrubbed:
 
 Scrub = Callable[[Path, Path], Scrubbed]
 """Writes a clean copy of an export."""
-
-
-class Kind(enum.IntEnum):
-    """Classes of GPU work; the value is what the column holds."""
-
-    COMPUTE = 0
-    COMMUNICATION = 1
-    MEMCPY = 2
-    MEMSET = 3

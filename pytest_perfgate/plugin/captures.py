@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,7 +24,7 @@ from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, Assignment, Captu
 from pytest_perfgate.model.values import first_of, value
 from pytest_perfgate.plugin.benches import options_of
 from pytest_perfgate.plugin.calls import Brought
-from pytest_perfgate.plugin.child_arguments import arguments, child_job, environment
+from pytest_perfgate.plugin.child_arguments import arguments, child_job, environment, own_interpreter
 from pytest_perfgate.plugin.measuring import built_ins
 
 if TYPE_CHECKING:
@@ -162,15 +161,15 @@ def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
     """
     path = Path(artifact.path)
     try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-        return (
-            _CLAIM in artifact.parameters
-            or path.suffix in _CODE
-            or (path.suffix != ".cu" and inspector.recognises(path, head))
-        )
+        claims, head = _CLAIM in artifact.parameters or path.suffix in _CODE, _head(path)
+        return claims or (path.suffix != ".cu" and inspector.recognises(path, head))
     except OSError as fault:
         raise PerfgateError("call-wrong", f"the attached file cannot be read: {fault}") from fault
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(_HEAD_BYTES)
 
 
 def _absent(why: str, fix: str) -> MetricSet:
@@ -235,8 +234,7 @@ def untimed(case: Case) -> MetricSet:
 
 
 def _inspected(path: Path, inspectors: Sequence[Inspector], limits: str) -> Analysis:
-    with path.open("rb") as file:
-        head = file.read(4096)
+    head = _head(path)
     inspector = next((candidate for candidate in inspectors if candidate.recognises(path, head)), None)
     if inspector is None:
         raise PerfgateError("artifact-unknown", "a capture left a file that no reader knows", place=str(path))
@@ -275,12 +273,10 @@ def with_limits(tools: ProfileTools, case: Case) -> ProfileTools:
 
 
 def _tools(session: SessionState) -> ProfileTools:
-    from pytest_perfgate.wiring import interpreter
     from pytest_perfgate.wiring.profiling import prelude, profile_tools
 
     config = session.settings.pytest
     start = config.invocation_params.dir
-    in_folder = "" in sys.path or str(Path.cwd()) in sys.path
 
     def command(nodeid: str, assigned: Assignment) -> list[str]:
         """Return the arguments of a measuring child, with the one test in place of its file."""
@@ -288,7 +284,7 @@ def _tools(session: SessionState) -> ProfileTools:
         words = arguments(config, [case])[:-1]
         file, _, rest = nodeid.partition("::")
         node = f"{config.rootpath / file}::{rest}"
-        return [*interpreter(here=in_folder, prelude=prelude(assigned, start)), *words, node]
+        return [*own_interpreter(prelude(assigned, start)), *words, node]
 
     tools: ProfileTools = profile_tools(config.rootpath, config.hook, command, environment(os.environ.items()))
     return tools

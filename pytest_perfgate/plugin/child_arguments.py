@@ -1,4 +1,4 @@
-"""The arguments and the environment of a child."""
+"""What a child is started with: arguments, environment, job; and the lines that announce two builds."""
 
 from __future__ import annotations
 
@@ -63,17 +63,21 @@ _LENIENT = (
 
 def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -> ChildSpec:
     """Return the specification of a child that runs these cases."""
-    from pytest_perfgate.wiring import interpreter
-
-    in_folder = "" in sys.path or str(Path.cwd()) in sys.path
     return ChildSpec(
         argv=tuple(arguments(config, cases)),
-        python=interpreter(here=in_folder),
+        python=own_interpreter(),
         cwd=config.invocation_params.dir,
         env=tuple(sorted({**environment(os.environ.items()), **cold_for(cases)}.items())),
         prefix=settings.launcher,
         label="the measuring child",
     )
+
+
+def own_interpreter(prelude: str = "") -> tuple[str, ...]:
+    """Return the command that starts a child, with the working directory on its path if it is on ours."""
+    from pytest_perfgate.wiring import interpreter
+
+    return interpreter(here="" in sys.path or str(Path.cwd()) in sys.path, prelude=prelude)
 
 
 def cold_for(cases: Iterable[Case]) -> dict[str, str]:
@@ -191,12 +195,9 @@ def environment(inherited: Iterable[tuple[str, str]], folder: str = "") -> dict[
 
 def child_job(config: pytest.Config) -> ChildJob:
     """Return the job of a child, which is sent over the channel and not on the command line."""
-    options, markers = tuple(_own_options(config)), tuple(_markers(config))
+    options = tuple(_own_options(config))
+    markers = tuple(line for line in config.getini("markers") if not line.startswith("perfgate("))
     return ChildJob(cases=(), argv=tuple(sys.argv[1:]), options=options, markers=markers, root=str(config.rootpath))
-
-
-def _markers(config: pytest.Config) -> Iterable[str]:
-    return (line for line in config.getini("markers") if not line.startswith("perfgate("))
 
 
 def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:

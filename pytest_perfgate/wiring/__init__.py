@@ -104,15 +104,15 @@ def write_pages(path: Path, documents: Sequence[Document]) -> None:
 
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
-    from pytest_perfgate.adapters import formats as tables
+    from pytest_perfgate.adapters import formats
 
-    return tables.write_tables(folder, documents)
+    return formats.write_tables(folder, documents)
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
-    from pytest_perfgate.adapters import formats as junit
+    from pytest_perfgate.adapters import formats
 
-    junit.write_junit(path, subject, verdicts)
+    formats.write_junit(path, subject, verdicts)
 
 
 class LazySequence(Sequence[T]):

@@ -20,6 +20,8 @@ WORLD = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
 WORLD_MODULES = {"os", "io", "sys", "time", "random", "secrets", "socket", "subprocess", "threading", "tempfile",
                  "shutil", "requests", "sqlite3", "yaml", "pandas", "logging", "datetime"}  # fmt: skip
 
+PURELY = "core and model touch nothing outside: take the value as an argument, or do this in an adapter"
+
 
 @lru_cache(maxsize=1)
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -34,7 +36,7 @@ def size(path: Path) -> Iterator[str]:
         yield f"{lines} lines, of at most {most}: shorten it, or move one subject into another module"
     for f in functions(path):
         if f.end_lineno - f.lineno + 1 > 50:
-            yield f"a function over 50 lines: {f.name} ({f.end_lineno - f.lineno + 1})"
+            yield f"a function over 50 lines: {f.name} ({f.end_lineno - f.lineno + 1}); give a part of it a name"
 
 
 def breadth(path: Path) -> Iterator[str]:
@@ -53,7 +55,11 @@ def names(path: Path) -> Iterator[str]:
     """Names explain."""
     if path.stem in BANNED_FILES:
         yield f"a file named {path.stem}"
-    yield from (f"named {f.name}" for f in functions(path) if f.name.lstrip("_").startswith(BANNED_PREFIXES))
+    yield from (
+        f"named {f.name}: name it after what it returns or does"
+        for f in functions(path)
+        if f.name.lstrip("_").startswith(BANNED_PREFIXES)
+    )
 
 
 def sentence(path: Path) -> Iterator[str]:
@@ -66,11 +72,11 @@ def world(path: Path) -> Iterator[str]:
     """Model and core touch nothing."""
     for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORLD:
-            yield f"{node.func.id}() in line {node.lineno}"
+            yield f"{node.func.id}() in line {node.lineno}: {PURELY}"
         if isinstance(node, ast.Import):
-            yield from (f"imports {a.name}" for a in node.names if a.name.split(".")[0] in WORLD_MODULES)
+            yield from (f"imports {a.name}: {PURELY}" for a in node.names if a.name.split(".")[0] in WORLD_MODULES)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in WORLD_MODULES:
-            yield f"imports {node.module}"
+            yield f"imports {node.module}: {PURELY}"
 
 
 def test_every_file_keeps_the_bounds() -> None:

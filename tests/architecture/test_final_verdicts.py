@@ -34,7 +34,9 @@ def test_one_function_makes_a_verdict() -> None:
         for file in PACKAGE.rglob("*.py")
         for around, _ in calls(file, "Verdict")
     }
-    assert {around for _, around in makers} == {"verdict", "without_figures"}, makers
+    assert {around for _, around in makers} == {"verdict", "without_figures"}, (
+        "return a Ruling; verdict() makes it final"
+    )
     assert len(makers) == 2, makers
 
 
@@ -45,7 +47,9 @@ def test_no_module_amends_a_verdict() -> None:
         for _, call in calls(file, "replace")
         if OWN & {keyword.arg for keyword in call.keywords}
     ]
-    assert amending == []
+    assert amending == [], (
+        f"give the judge what the verdict depends on; another value's field is not named {sorted(OWN)}"
+    )
 
 
 def test_the_names_that_are_watched_are_those_of_a_verdict() -> None:

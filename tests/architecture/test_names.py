@@ -101,6 +101,7 @@ PUBLIC = {("pytest_perfgate/plugin/fixture.py", "kept")}
 """Functions that users may call by such a name."""
 NAMED_BY_ACT = ("adapters", "app", "cli", "core", "model", "plugin", "wiring")
 """Folders without a function of such a name."""
+PLAINER = "take a noun or verb of the field: CONTRIBUTING.md, Names"
 SCRIPTS = (ROOT / "ci" / "gpu-check", ROOT / "ci" / "mutate")
 
 
@@ -141,7 +142,7 @@ def banned(folder: Path, words: frozenset[str]) -> list[str]:
     ("folder", "words"), [("pytest_perfgate", METAPHORS | VAGUE), ("tests", METAPHORS), ("ci", METAPHORS)]
 )
 def test_no_metaphor_is_a_name(folder: str, words: frozenset[str]) -> None:
-    assert banned(ROOT / folder, words) == []
+    assert banned(ROOT / folder, words) == [], PLAINER
 
 
 def test_no_metaphor_is_a_local_of_the_package() -> None:
@@ -151,7 +152,7 @@ def test_no_metaphor_is_a_local_of_the_package() -> None:
         for path in files
         for line, name in locals_in(path)
         if words_of(name) & (METAPHORS | LOCALS)
-    ] == []
+    ] == [], PLAINER
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_a_local_is_named_after_its_content(folder: str, words: set[str]) -> Non
         for node in nodes(path)
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
         if (name := node.arg if isinstance(node, ast.arg) else node.id) in words
-    ] == []
+    ] == [], "name it after its content: metrics, lines, cases"
 
 
 @pytest.mark.parametrize("folder", ["ci", *(f"pytest_perfgate/{folder}" for folder in NAMED_BY_ACT)])
@@ -184,7 +185,7 @@ def test_a_function_is_named_after_what_it_does(folder: str) -> None:
         for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.strip("_") in RIDDLES
         if (path.relative_to(ROOT).as_posix(), node.name) not in PUBLIC
-    ] == []
+    ] == [], "name it after the value that it returns or the work that it does"
 
 
 def homonyms(folder: Path) -> dict[str, list[str]]:
@@ -199,7 +200,7 @@ def homonyms(folder: Path) -> dict[str, list[str]]:
 
 
 def test_the_name_of_a_class_means_one_thing() -> None:
-    assert homonyms(ROOT / "pytest_perfgate") == {}
+    assert homonyms(ROOT / "pytest_perfgate") == {}, "rename one; a class of one module alone begins with _"
 
 
 def test_a_class_name_with_two_meanings_is_seen(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Starts children in process groups of their own, and ends whole groups."""
+"""Starts children in process groups of their own, and ends whole groups; maps over files on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -171,10 +171,7 @@ class LocalChild:
         try:
             self._answering().send(command, _SEND_S)
         except TimeoutError as fault:
-            self.close()
-            raise PerfgateError(
-                "child-hung", f"{self.label} read nothing for {_SEND_S:.0f} s{self._last_output()}"
-            ) from fault
+            raise self._hang_error(f"read nothing for {_SEND_S:.0f} s") from fault
         except OSError as fault:
             raise self._crash_error() from fault
 
@@ -183,10 +180,7 @@ class LocalChild:
         try:
             answer: Answer = line.receive(timeout_s)
         except TimeoutError as fault:
-            self.close()
-            raise PerfgateError(
-                "child-hung", f"{self.label} sent nothing for {timeout_s:.0f} s{self._last_output()}"
-            ) from fault
+            raise self._hang_error(f"sent nothing for {timeout_s:.0f} s") from fault
         except (EOFError, OSError) as fault:
             raise self._crash_error() from fault
         except PerfgateError:
@@ -222,12 +216,13 @@ class LocalChild:
             if self._process.poll() is not None:
                 raise self._crash_error()
             if seconds() > deadline:
-                self.close()
-                raise PerfgateError(
-                    "child-hung", f"{self.label} did not connect within {_START_S:.0f} s{self._last_output()}"
-                )
+                raise self._hang_error(f"did not connect within {_START_S:.0f} s")
             self._line = _accept_child(self._listener, self._token)
         return self._line
+
+    def _hang_error(self, what: str) -> PerfgateError:
+        self.close()
+        return PerfgateError("child-hung", f"{self.label} {what}{self._last_output()}")
 
     def _crash_error(self) -> PerfgateError:
         try:

@@ -72,7 +72,7 @@ def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
         return _read(path, 0, None)
     if isinstance(got, PerfgateError):
         raise got
-    return joined(columns, got[0]), _joined(header, got[1])
+    return _joined_columns(columns, got[0]), _joined_headers(header, got[1])
 
 
 def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> tuple[Columns, Header]:
@@ -80,7 +80,7 @@ def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> t
     columns, header = Columns(str(path), frames=frames), Header()
     for part in _parts(path, start, end):
         if isinstance(part, Header):
-            header = _joined(header, part)
+            header = _joined_headers(header, part)
         else:
             columns.add(part)
     return columns, header
@@ -105,7 +105,7 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
     """Return whether a file's first bytes, unpacked if it is gzip, are of a trace."""
     if head[:2] == text.GZIP:
         try:
-            head = next(text.blocks(path), b"")[: 2**20]
+            head = next(text.blocks(path), b"")[:_PROBE]
         except PerfgateError:
             return ".json" in path.name
         if not head.strip():
@@ -133,7 +133,7 @@ def _opens_later(path: Path) -> bool:
     return False
 
 
-def _joined(first: Header, second: Header) -> Header:
+def _joined_headers(first: Header, second: Header) -> Header:
     names = Header.__struct_fields__
     return Header(**{name: getattr(first, name) or getattr(second, name) for name in names})
 
@@ -290,19 +290,19 @@ def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
 
 def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> PerfgateError:
     """Return the error for JSON that does not parse, with its place in the unpacked file."""
-    text = str(broken)
-    match = _BYTE.search(text)
+    reason = str(broken)
+    match = _BYTE.search(reason)
     byte = int(match.group(1)) if match else 0
-    if "trailing characters" in text:
+    if "trailing characters" in reason:
         byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder is one byte past the error
         return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
-    if "truncated" in text or byte >= len(chunk):
+    if "truncated" in reason or byte >= len(chunk):
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
-    if "out of range" in text:
-        what = f"a number is larger than a computer's ({text})"
+    if "out of range" in reason:
+        what = f"a number is larger than a computer's ({reason})"
         return PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
-    what = _BYTE.sub("", text).strip() if match else text
+    what = _BYTE.sub("", reason).strip() if match else reason
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))
 
 
@@ -359,7 +359,7 @@ def received(running: subprocess.Popen[bytes]) -> Any:
         return None
 
 
-def joined(first: Columns, second: Columns) -> Columns:
+def _joined_columns(first: Columns, second: Columns) -> Columns:
     """Append the second half's rows to the first's, with the first's numbers."""
     for chunk in second.chunks:
         chunk["name"] = _renumber(chunk["name"], first.names, second.names)

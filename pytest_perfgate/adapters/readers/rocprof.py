@@ -253,7 +253,7 @@ def _disjoint(counted: Sequence[KernelFacts]) -> bool:
     names: dict[str, set[str]] = {}
     for facts in counted:
         names.setdefault(facts.source, set()).update(facts.counters)
-    return sum(map(len, names.values())) == len(set().union(*names.values())) if names else True
+    return sum(map(len, names.values())) == len(set().union(*names.values()))
 
 
 def _dispatch(facts: KernelFacts) -> Key:

@@ -141,8 +141,6 @@ class SqliteHistory(SeriesReader):
         """Add entries and return how many were new."""
         if not entries and not record:
             return 0
-        with refusals(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as database:
             database.execute("begin immediate")
             if record:
@@ -152,8 +150,6 @@ class SqliteHistory(SeriesReader):
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
         """Keep the file open while many runs are appended, because closing it last writes out its whole log."""
-        with refusals(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._open():
             yield
 
@@ -202,6 +198,9 @@ class SqliteHistory(SeriesReader):
 
     @contextlib.contextmanager
     def _open(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
+        if not reading:
+            with refusals(self._path):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             database = self._connect(reading=reading)
             try:

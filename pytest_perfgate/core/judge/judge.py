@@ -22,7 +22,6 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, CallMetrics, DerivedMetrics, timed_metrics, timing
-from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.readings import FILE, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import unpaired_ruling
@@ -54,8 +53,6 @@ RECORDED = "give record() times above zero, and unit= if they are not nanosecond
 JUDGING_FAILED = "judging-failed"
 
 OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it needs a timed call, and this test timed none")
-
-__all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
 
 
 def judge(
