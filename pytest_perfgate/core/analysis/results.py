@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pytest_perfgate.core.render.words import plural, printable, quantity, shown, signed
+from pytest_perfgate.core.render.words import plural, quantity, shown
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
 from pytest_perfgate.model.metric import (
     Absent,
@@ -183,34 +183,6 @@ def previous_at(cases: Sequence[CaseReport], lines: Mapping[Place, Baseline], re
         for now, line in pairs
         if line is not None and line.time and not (line.identity and now.identity.differences(line.identity))
     }
-
-
-def accepted_since(then: Mapping[Place, Baseline], now: Mapping[Place, Baseline]) -> Iterator[str]:
-    """Yield each value that was accepted between two revisions with its reason, and each line that is gone."""
-    several = len({device for _, device in (*then, *now)}) > 1
-    for key, device in sorted({**then, **now}, key=lambda place: (str(place[0]), place[1])):
-        before, line = then.get((key, device)), now.get((key, device))
-        name = printable(f"{key} on {device}" if several else str(key))
-        if line is None:
-            yield f"{name}: removed"
-        elif before is None or (line.why, line.when) != (before.why, before.when):
-            signature = ", ".join(filter(None, (line.when[:10], line.who)))
-            yield f"{name}: {', '.join(_steps(before, line))}; {signature}: {line.why or 'no reason'}"
-
-
-def _steps(before: Baseline | None, line: Baseline) -> Iterator[str]:
-    """Yield ``3.2 µs -> 1.9 µs (-40.6 %)`` and ``registers 128 -> 130`` of a line against the one before."""
-    if line.time:
-        now = quantity(line.time, Dimension.TIME)
-        then = before.time if before else 0.0
-        yield f"{quantity(then, Dimension.TIME)} -> {now} ({signed(line.time / then - 1)})" if then else f"{now} (new)"
-    for figure in line.figures:
-        earlier = before.figure(figure.name, figure.labels) if before else None
-        number = quantity(figure.value, figure.dimension)
-        if earlier is None:
-            yield f"{figure.title} {number} (new)"
-        elif earlier.value != figure.value:
-            yield f"{figure.title} {quantity(earlier.value, figure.dimension)} -> {number}"
 
 
 def _version(run: RunReport) -> str:
