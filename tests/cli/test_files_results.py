@@ -130,6 +130,17 @@ def test_a_counter_of_the_user_has_an_accepted_value(project: Place) -> None:
     assert "  probes(case=BM_x/8)  3 -> 2  -33.3 %  better\n" in project.perfgate("accept", "counted.json").out
 
 
+def test_two_benchmarks_of_one_name_have_no_accepted_value(project: Place) -> None:
+    body = json.loads(counted(3, 5e7))
+    body["benchmarks"] = [{**body["benchmarks"][0], "family_index": n, "probes": n} for n in (1, 2)]
+    (project.root / "twice.json").write_text(json.dumps(body))
+    for limit in ("change(metric(probes)) <= 0", "slowdown <= 5%"):
+        done = project.perfgate("check", "twice.json", limit, "--baseline")
+        assert (done.code, "several benchmarks are named BM_x/8" in done.out) == (4, True)
+    assert project.perfgate("check", "twice.json", "metric(probes) <= 2").code == 0
+    assert project.perfgate("check", "twice.json", "metric(probes) <= 1").code == 1
+
+
 def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
     for name, probes in (("before", 3), ("after", 4)):
         (project.root / f"{name}.json").write_text(counted(probes, 5e7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -144,6 +145,12 @@ def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measur
     metrics = measurement.metrics
     directed = (replace(m, better=of_limits(m)) if m.better is Better.NEITHER else m for m in metrics.metrics)
     return replace(measurement, metrics=replace(metrics, metrics=tuple(directed)))
+
+
+def name_of_several(metrics: Sequence[Metric]) -> str:
+    """Return a name that several benchmarks of a file share; "" if each has its own."""
+    counts = Counter(metric.labels for metric in metrics)
+    return next((dict(scope).get("case", "") for scope, count in counts.items() if count > 1), "")
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
