@@ -305,7 +305,7 @@ def _accepted_lines(cases: Sequence[CaseReport], project: Project, options: Name
 
 
 def _accepted_section(then: AtPlaces, now: AtPlaces, revision: str) -> str:
-    from pytest_perfgate.core.analysis.results import accepted_since
+    from pytest_perfgate.core.render.exports import accepted_since
 
     lines = [f"- {' '.join(text.split())}" for text in accepted_since(then, now)]
     return "\n".join((f"**Accepted since {revision}**", "", *(lines or ["_nothing_"])))

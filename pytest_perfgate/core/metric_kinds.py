@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.trace_kinds import NSYS_KINDS, OVERLAP_KINDS, TRACE_KINDS
-from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.metric import FigureName, MetricKind
 from pytest_perfgate.model.values import OF_ITEMS, UNITS, Better, Dimension, dimension_of, regex
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ OWN_KIND = MetricKind(
     name="metric",
     dimension=Dimension.PLAIN,
     better=_NEITHER,
-    doc="a figure of the test's own, by its name: what the name alone means where the test's file writes it",
+    doc="a figure of your own, by its name, of the test or a file; a test that takes it may write the name alone",
     scopes=("name",),
     positional="name",
     source="perfgate.metric() in the test",
@@ -194,6 +195,12 @@ _ITEMS = regex(r"([MGTP]?)([a-z][a-z_-]+/s)", re.ASCII)
 """A unit of items of the user's own: ``tokens/s``; a first k belongs to the name, as in ``kernels/s``."""
 
 _DIRECTIONS = {"lower": Better.LOWER, "higher": Better.HIGHER, "neither": Better.NEITHER}
+
+
+@cache
+def own_title(name: str) -> FigureName:
+    """Return a user's figure as limits select it: a name that is no word, or one of perfgate's own, is a scope."""
+    return (name, ()) if _NAME.fullmatch(name) and name not in by_name() else (OWN_KIND.name, (("name", name),))
 
 
 def own_reading(name: str, values: Any, *, unit: str = "", better: str = "lower", exact: bool = False) -> Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -317,8 +318,19 @@ class BenchResult:
     device: str = ""
     rates: tuple[tuple[str, float, Dimension], ...] = ()
     """(metric, value, dimension) that the tool derived itself."""
+    own: tuple[tuple[str, float | None, Dimension], ...] = ()
+    """(name, value, dimension) of the user's own figures, as the file names them; ``None`` if it is not finite."""
+    label: str = ""
+    """A text that the user gave it."""
     skipped: str = ""
     """Why there is no time."""
+    timed: bool = True
+    """Whether it measures a time at all."""
+
+    @property
+    def family(self) -> str:
+        """The name without arguments: benchmarks of one family have the same figures."""
+        return re.split(r"[/\[]", self.name, maxsplit=1)[0]
 
 
 @value
@@ -330,8 +342,6 @@ class BenchFile:
     commit: str = ""
     when: str = ""
     machine: str = ""
-    untimed: int = 0
-    """The number of benchmarks of memory or another unit, which are not read."""
 
 
 BenchReader = Callable[[Path], BenchFile]

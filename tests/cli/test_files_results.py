@@ -98,6 +98,64 @@ def test_they_are_held_against_limits(project: Place) -> None:
     assert (alone.code, "perfgate check FILE LIMIT --baseline, or perfgate compare" in alone.out) == (4, True)
 
 
+def counted(probes: float, rate: float) -> str:
+    row = {
+        "name": "BM_x/8",
+        "run_type": "iteration",
+        "real_time": 12.0,
+        "probes": probes,
+        "adds/s": rate,
+        "bandwidth": 2e9,
+    }
+    return json.dumps({**GOOGLE, "benchmarks": [row, {**row, "name": "BM_y", "probes": float("nan")}]})
+
+
+def test_a_counter_of_the_user_has_an_accepted_value(project: Place) -> None:
+    limits = ("change(metric(probes, case=BM_x*)) <= 0", "change(metric(adds/s)) >= -5%")
+
+    def checked(probes: float, rate: float) -> list[str]:
+        (project.root / "counted.json").write_text(counted(probes, rate))
+        done = project.perfgate("check", "counted.json", *limits, "--baseline")
+        return [line.split()[0] for line in done.out.splitlines() if "change(" in line]
+
+    checked(3, 5e7)
+    assert project.perfgate("accept", "counted.json").code == 0
+    (line,) = project.baselines.read_all("any-device").values()
+    assert {figure.title: figure.value for figure in line.figures} == {
+        "probes(case=BM_x/8)": 3, "metric(case=BM_x/8, name=adds/s)": 5e7, "metric(case=BM_y, name=adds/s)": 5e7,
+    }  # fmt: skip
+    assert checked(3, 5e7) == ["PASSED", "PASSED"]
+    assert checked(4, 4e7) == ["REGRESSED", "REGRESSED"]
+    assert checked(2, 6e7) == ["IMPROVED", "IMPROVED"]
+    assert "  probes(case=BM_x/8)  3 -> 2  -33.3 %  better\n" in project.perfgate("accept", "counted.json").out
+
+
+def test_two_benchmarks_of_one_name_have_no_accepted_value(project: Place) -> None:
+    body = json.loads(counted(3, 5e7))
+    body["benchmarks"] = [{**body["benchmarks"][0], "family_index": n, "probes": n} for n in (1, 2)]
+    (project.root / "twice.json").write_text(json.dumps(body))
+    for limit in ("change(metric(probes)) <= 0", "slowdown <= 5%"):
+        done = project.perfgate("check", "twice.json", limit, "--baseline")
+        assert (done.code, "several benchmarks are named BM_x/8" in done.out) == (4, True)
+    assert project.perfgate("check", "twice.json", "metric(probes) <= 2").code == 0
+    assert project.perfgate("check", "twice.json", "metric(probes) <= 1").code == 1
+
+
+def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
+    for name, probes in (("before", 3), ("after", 4)):
+        (project.root / f"{name}.json").write_text(counted(probes, 5e7))
+    assert project.perfgate("check", "after.json", "metric(name=bandwidth) >= 1e9", "metric(adds/s) >= 4e7").code == 0
+    assert project.perfgate("check", "after.json", "metric(probes, case=BM_x/8) <= 3").code == 1
+    assert project.perfgate("check", "after.json", "metric(probes) <= 9").code == 4  # one benchmark has no number
+    assert project.perfgate("compare", "before.json", "after.json", "change(metric(probes)) <= 0").code == 1
+    compared = project.perfgate("compare", "before.json", "after.json").out
+    assert ["BM_x/8", "metric(probes)", "3", "4"] in [line.split() for line in compared.splitlines()]
+    near = project.perfgate("check", "after.json", "metric(probe) <= 3")
+    assert (near.code, "did you mean 'probes'?" in near.out) == (4, True)
+    bare = project.perfgate("check", "after.json", "probes <= 3")
+    assert (bare.code, "a figure of your own is metric(probes)" in bare.err) == (2, True)
+
+
 def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:
     body = json.loads(json.dumps(ASV))
     del body["results"]["bench.time_plain"]

@@ -16,10 +16,13 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import BenchFile, BenchReader, BenchResult
 from pytest_perfgate.model.values import TIME_UNITS, Dimension
 
-_RATES = {
-    "bytes_per_second": ("bandwidth", Dimension.BANDWIDTH),
-    "items_per_second": ("throughput", Dimension.RATE),
-}
+_RATES = {"bytes_per_second": ("bandwidth", Dimension.BANDWIDTH), "items_per_second": ("throughput", Dimension.RATE)}
+
+_FIELDS = {
+    *_RATES, "family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations",
+    "real_time", "cpu_time", "rms", "cpu_coefficient", "real_coefficient",
+}  # fmt: skip
+"""The numbers of every row; others are counters of the user, of the processor and of memory."""
 
 _FITS = frozenset({"BigO", "RMS"})
 """Rows of a complexity fit over a family of benchmarks, which are not times of a benchmark."""
@@ -80,7 +83,8 @@ def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         partial = f"of its repetitions only {', '.join(aggregates)} are in the file"
         skipped = skipped or (_NO_TIME.format("real_time") if runs else partial)
     chosen = [aggregates[name] for name in ("median", "mean") if name in aggregates][:1] or runs
-    rates = ((kind, _median_rate(chosen, key), dimension) for key, (kind, dimension) in _RATES.items())
+    numbers = _numbers(chosen)
+    rates = ((kind, numbers.get(key), dimension) for key, (kind, dimension) in _RATES.items())
     first = next(iter(figures), "")
     return BenchResult(
         name=name,
@@ -90,6 +94,8 @@ def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         scatter=_scatter(aggregates, times),
         samples=len(runs) or int(number(rows[0].get("repetitions")) or 0),
         rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None and rate >= 0),
+        own=_own({counter: figure for counter, figure in numbers.items() if counter not in _FIELDS}),
+        label=next((row["label"] for row in rows if isinstance(row.get("label"), str)), ""),
         skipped=skipped,
     )
 
@@ -104,10 +110,15 @@ def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) 
     return {name: time for name, time in figures.items() if time is not None}
 
 
-def _median_rate(rows: Sequence[Row], key: str) -> float | None:
-    """Return the middle of the rates of repetitions, or that of an aggregate alone."""
-    rates = [rate for row in rows if (rate := number(row.get(key))) is not None]
-    return median(rates) if rates else None
+def _numbers(rows: Sequence[Row]) -> dict[str, float | None]:
+    """Return the middle of each number of these rows, or that of an aggregate alone; None where one is not finite."""
+    columns = {name: [row[name] for row in rows if name in row] for row in rows for name in row if name}
+    numeric = {name: column for name, column in columns.items() if {*map(type, column)} <= {int, float}}
+    return {name: median(column) if None not in map(number, column) else None for name, column in numeric.items()}
+
+
+def _own(numbers: Mapping[str, float | None]) -> tuple[tuple[str, float | None, Dimension], ...]:
+    return tuple((name, figure, Dimension.PLAIN) for name, figure in numbers.items())
 
 
 def _skipped(rows: Sequence[Row]) -> str:
@@ -136,20 +147,18 @@ _MOST = 100_000
 
 
 def read_asv(path: Path) -> BenchFile:
-    """Return the times of a file; its memory and tracked numbers have units that it does not name."""
+    """Return the times of a file, its memory, and its tracked numbers, whose units it does not name."""
     body, place = read_json(path, "asv"), f"{path}: results"
     columns = body.get("result_columns") or ["result", "params"]
     if not isinstance(columns, list) or "result" not in columns or not all(isinstance(one, str) for one in columns):
         raise PerfgateError("artifact-unreadable", "result_columns names no result", place=str(path))
     rows = member(body, "results", dict, str(path))
-    timed = [name for name in rows if name.rpartition(".")[2].lower().startswith("time")]
     return BenchFile(
         tool="asv",
-        results=tuple(result for name in timed for result in _asv_results(name, rows[name], columns, place)),
+        results=tuple(result for name, row in rows.items() for result in _asv_results(name, row, columns, place)),
         commit=str(body.get("commit_hash") or ""),
         when=_date(body.get("date")),
         machine=str(mapping(body.get("params")).get("machine") or ""),
-        untimed=len(rows) - len(timed),
     )
 
 
@@ -159,18 +168,22 @@ def _asv_results(name: str, row: Any, columns: list[str], place: str) -> Iterato
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
     count, listed = prod(map(len, params)), values if isinstance(values, list) else [values]
+    own = name.rpartition(".")[2]
+    timed, in_bytes = (own.lower().startswith(starts) for starts in ("time", ("mem", "peakmem")))
     if len(listed) > count or count > _MOST:
         what = f"{name} has {len(listed)} results of {count:,} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)
     for at, (combination, value) in enumerate(zip_longest(product(*params), listed)):
-        time = nanoseconds(value)
+        time, figure = nanoseconds(value) if timed else None, number(value)
         lost = "skipped by its setup" if isinstance(value, float) else "failed"  # as asv reads NaN
-        why = lost if number(value) is None else _NO_TIME.format("result")
+        why = lost if figure is None else _NO_TIME.format("result") if timed and time is None else ""
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
             time=time,
             samples=int(number(repeats[at]) or 0) if at < len(repeats) else 0,
-            skipped="" if time is not None else why,
+            own=() if timed else ((own, figure, Dimension.BYTES if in_bytes else Dimension.PLAIN),),
+            skipped=why,
+            timed=timed,
         )
 
 
@@ -219,6 +232,7 @@ def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
         also=(("mean", other),) if other is not None and time is not None else (),
         scatter=spread / mean if spread is not None and mean else None,
         samples=int(number(stats.get("rounds")) or 0),
+        own=_own(_numbers([mapping(mapping(bench).get("extra_info"))])),
         skipped=_NO_TIME.format(first) if first and time is None else "",
     )
 
@@ -247,10 +261,26 @@ def _as_version_1(row: Row, place: str) -> Row:
     return {
         **member(member(row, "summary", dict, place), "time_wall_clock", dict, place),
         "command": row.get("name") or row.get("command"),
+        "summary": row["summary"],
         "parameters": parameters,
         "times": runs,
         "exit_codes": [run.get("exit_code") for run in runs],
     }
+
+
+_UNITS = {"second": (1e9, Dimension.TIME), "byte": (1.0, Dimension.BYTES)}
+
+
+def _other_metrics(row: Row) -> Iterator[tuple[str, float, Dimension]]:
+    """Yield the other metrics of a command; version 1 has the mean of the times of the processor."""
+    summary = {name: mapping(one) for name, one in mapping(row.get("summary")).items() if name != "time_wall_clock"}
+    memory = [one for one in map(number, list_of(row.get("memory_usage_byte"))) if one is not None]
+    first = {name: {"median": row.get(name), "unit": "second"} for name in ("user", "system")}
+    first["memory_usage_byte"] = {"median": median(memory) if memory else None, "unit": "byte"}
+    for name, one in (summary if "summary" in row else first).items():
+        factor, dimension = _UNITS.get(str(one.get("unit")), (1.0, Dimension.PLAIN))
+        if (figure := number(one.get("median"))) is not None:
+            yield name, figure * factor, dimension
 
 
 def _hyperfine_result(row: Row, name: str, repeated: bool, place: str) -> BenchResult:
@@ -258,7 +288,7 @@ def _hyperfine_result(row: Row, name: str, repeated: bool, place: str) -> BenchR
     times, codes = list_of(row.get("times")), list_of(row.get("exit_codes"))
     values = ", ".join(f"{one} = {text}" for one, text in mapping(row.get("parameters")).items()) if repeated else ""
     bench = {"name": f"{name} ({values})" if values else name, "stats": {**row, "rounds": len(times)}}
-    result = _pytest_benchmark_result(bench, place)
+    result = replace(_pytest_benchmark_result(bench, place), own=tuple(_other_metrics(row)))
     failed = next((f"exit code {code}" if code is not None else "ended by a signal" for code in codes if code != 0), "")
     return replace(result, time=None, also=(), skipped=f"a run failed: {failed}") if failed else result
 
@@ -316,6 +346,7 @@ def _state_name(state: Mapping[str, Any]) -> str:
 def _nvbench_result(name: str, state: Mapping[str, Any], figures: Figures, device: str) -> BenchResult:
     tag = next((tag for tag in _TIMES if tag in figures), "")
     noise, count = _companion_tags(tag)
+    tagged = any(one.startswith("nv/") for one in figures)  # earlier versions have names alone, also of their own
     time, skipped = nanoseconds(figures.get(tag)), ""
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
@@ -335,6 +366,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], figures: Figures, devic
             for tag, rate in figures.items()
             if tag in _NVBENCH_RATES and rate and rate > 0
         ),
+        own=_own({one: figure for one, figure in figures.items() if tagged and figure and not one.startswith("nv/")}),
         skipped=skipped,
     )
 
@@ -362,10 +394,7 @@ def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]
 
 
 READERS: Mapping[str, BenchReader] = {
-    "nvbench": read_nvbench,
-    "pytest-benchmark": read_pytest_benchmark,
-    "google-benchmark": read_google_benchmark,
-    "asv": read_asv,
-    "hyperfine": read_hyperfine,
-}
+    "nvbench": read_nvbench, "pytest-benchmark": read_pytest_benchmark, "google-benchmark": read_google_benchmark,
+    "asv": read_asv, "hyperfine": read_hyperfine,
+}  # fmt: skip
 """The reader of each tool's files."""

@@ -18,10 +18,10 @@ from pytest_perfgate.core.analysis.results import (
     comparison_table,
     differing,
     dropped,
+    limited_as,
     metrics_of,
     metrics_of_run,
     result_table,
-    unread_content,
 )
 from pytest_perfgate.core.judge.accepting_figures import accepted_figure
 from pytest_perfgate.core.judge.against_limit import BELIEVED, FAR_PAST_CEILING, OF_A_PEAK
@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.words import distinct_names, pair_of_names, val
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
-from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Problem
+from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Problem, Table
 from pytest_perfgate.model.plan import OF_FILE, Case, CaseKey, Compare, Limit, Plan, parse_case_key
 from pytest_perfgate.model.protocol import READ
 from pytest_perfgate.model.values import value
@@ -83,28 +83,30 @@ class Benchmarks:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
-        results, window, untimed = self._results(paths)
-        table = result_table(results, untimed)
-        document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=(table,))
+        results, window = self._results(paths)
+        metrics = metrics_of(results)
+        blocks = tuple(table for table in (result_table(results), _figures(metrics)) if table.rows)
+        document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=blocks)
         return Analysis(
             kind=self.name,
             subject=_names(paths),
-            metrics=metrics_of(results),
+            metrics=metrics,
             views={"results": lambda: document},
-            findings=unread_content(untimed),
             window=window,
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
-        (old, _, _), (new, window, _) = self._results(before), self._results(after)
-        table = benchmark_comparison_table(old, new)
-        if not table.rows:
+        (old, _), (new, window) = self._results(before), self._results(after)
+        tables = benchmark_comparison_table(old, new), _figures(metrics_of(new), metrics_of(old))
+        if not any(table.rows for table in tables):
             title = _pair(before, after)
             fix = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
             raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, fix=fix)
         findings, problems = differing(old, new)
-        document = Document(title=f"{self.name}: {_pair(before, after)}", blocks=(table,))
+        document = Document(
+            title=f"{self.name}: {_pair(before, after)}", blocks=(tables[0], *(t for t in tables[1:] if t.rows))
+        )
         return Analysis(
             kind=self.name,
             subject=_pair(before, after),
@@ -115,16 +117,22 @@ class Benchmarks:
             window=window,
         )
 
-    def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str, int]:
-        """Return (results, where and when, the number with another unit)."""
+    def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str]:
+        """Return (results, where and when)."""
         files = [self.read(path) for path in paths]
         results = tuple(result for file in files for result in file.results)
-        untimed = sum(file.untimed for file in files)
         if not results:
-            what = f"it holds no time, and {untimed} of memory or another unit" if untimed else "it holds no benchmark"
-            raise PerfgateError("artifact-unreadable", what, place=_names(paths))
+            raise PerfgateError("artifact-unreadable", "it holds no benchmark", place=_names(paths))
         origins = sorted({" ".join(filter(None, (f.machine, f.commit[:7], f.when[:16]))) for f in files})
-        return results, "; ".join(filter(None, origins)), untimed
+        return results, "; ".join(filter(None, origins))
+
+
+def _figures(now: MetricSet, then: MetricSet | None = None) -> Table:
+    """Return the figures of benchmarks beside their times; with another file, those that both have."""
+    before = {(metric.name, metric.labels): value_text(metric) for metric in then.metrics} if then else {}
+    figures = [(m, before.get((m.name, m.labels), "")) for m in now.metrics if m.name != "time"]
+    rows = [(dict(m.labels)["case"], limited_as(m), was, value_text(m)) for m, was in figures if was or then is None]
+    return Table(columns=Column.header("benchmark | figure | before | value"), rows=tuple(rows))
 
 
 def _names(paths: Sequence[Path]) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.render.words import plural, printable, quantity, shown, signed
+from pytest_perfgate.core.metric_kinds import own_title
+from pytest_perfgate.core.render.words import plural, quantity, shown
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
 from pytest_perfgate.model.metric import (
     Absent,
     Column,
+    FigureName,
     Finding,
     Interval,
     Labels,
@@ -20,14 +24,14 @@ from pytest_perfgate.model.metric import (
     Problem,
     Table,
     labels,
+    quoted,
 )
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.profiles import BenchResult
-from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+from pytest_perfgate.model.values import Better, Dimension, value
 
-Pair = tuple[CaseReport, Metric, Metric]
-"""A case of the later run, with its time before and after."""
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 
 Place = tuple[CaseKey, str]
 """A case on a device, by its key: a merged run has several devices."""
@@ -51,7 +55,9 @@ def metrics_of_run(run: RunReport) -> MetricSet:
     several = _several(run)
     measured = [(_scope(case, several=several), case.measurement) for case in run.cases if case.measurement]
     return MetricSet(
-        metrics=tuple(_scoped(scope, m) for scope, measurement in measured for m in measurement.metrics.metrics),
+        metrics=tuple(
+            replace(m, labels=tuple(sorted((*m.labels, *scope)))) for scope, of in measured for m in of.metrics.metrics
+        ),
         absent=tuple(
             Absent(name="time", labels=labels(case=str(c.key)), why="not measured")
             for c in run.cases
@@ -60,12 +66,8 @@ def metrics_of_run(run: RunReport) -> MetricSet:
     )
 
 
-def _scoped(scope: Labels, metric: Metric) -> Metric:
-    return replace(metric, labels=tuple(sorted((*metric.labels, *scope))))
-
-
-def pairs(before: RunReport, after: RunReport) -> list[Pair]:
-    """Return the times of cases that both runs measured on the same device with the same identity."""
+def pairs(before: RunReport, after: RunReport) -> list[tuple[CaseReport, Metric, Metric]]:
+    """Return the times, before and after, of cases that both measured on one device with the same identity."""
     old = {place_of(c.key, c.measurement): c.measurement for c in before.cases if c.measurement}
     matched = []
     for case in after.cases:
@@ -185,34 +187,6 @@ def previous_at(cases: Sequence[CaseReport], lines: Mapping[Place, Baseline], re
     }
 
 
-def accepted_since(then: Mapping[Place, Baseline], now: Mapping[Place, Baseline]) -> Iterator[str]:
-    """Yield each value that was accepted between two revisions with its reason, and each line that is gone."""
-    several = len({device for _, device in (*then, *now)}) > 1
-    for key, device in sorted({**then, **now}, key=lambda place: (str(place[0]), place[1])):
-        before, line = then.get((key, device)), now.get((key, device))
-        name = printable(f"{key} on {device}" if several else str(key))
-        if line is None:
-            yield f"{name}: removed"
-        elif before is None or (line.why, line.when) != (before.why, before.when):
-            signature = ", ".join(filter(None, (line.when[:10], line.who)))
-            yield f"{name}: {', '.join(_steps(before, line))}; {signature}: {line.why or 'no reason'}"
-
-
-def _steps(before: Baseline | None, line: Baseline) -> Iterator[str]:
-    """Yield ``3.2 µs -> 1.9 µs (-40.6 %)`` and ``registers 128 -> 130`` of a line against the one before."""
-    if line.time:
-        now = quantity(line.time, Dimension.TIME)
-        then = before.time if before else 0.0
-        yield f"{quantity(then, Dimension.TIME)} -> {now} ({signed(line.time / then - 1)})" if then else f"{now} (new)"
-    for figure in line.figures:
-        earlier = before.figure(figure.name, figure.labels) if before else None
-        number = quantity(figure.value, figure.dimension)
-        if earlier is None:
-            yield f"{figure.title} {number} (new)"
-        elif earlier.value != figure.value:
-            yield f"{figure.title} {quantity(earlier.value, figure.dimension)} -> {number}"
-
-
 def _version(run: RunReport) -> str:
     return short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty))
 
@@ -244,14 +218,14 @@ Results = Sequence[BenchResult]
 
 
 def metrics_of(results: Results) -> MetricSet:
-    """Return a time and the tool's rates for each benchmark; a skipped one is absent with the reason."""
+    """Return the time, the tool's rates and the user's figures of each benchmark, and why one lacks them."""
+    of_family: dict[str, dict[FigureName, None]] = {}
+    for result in results:
+        names = [*((name, ()) for name, *_ in result.rates), *(own_title(name) for name, *_ in result.own)]
+        of_family.setdefault(result.family, {}).update(dict.fromkeys(names))
     return MetricSet(
         metrics=tuple(metric for result in results for metric in _metrics(result)),
-        absent=tuple(
-            Absent(name="time", labels=labels(case=r.name), why=r.skipped or "the file has no time for it")
-            for r in results
-            if r.time is None
-        ),
+        absent=tuple(gap for result in results for gap in _absent(result, of_family[result.family])),
     )
 
 
@@ -262,15 +236,48 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
         yield Metric(name="time", value=result.time, dimension=_TIME, labels=scope, note=note)
         for name, rate, dimension in result.rates:
             yield Metric(name=name, value=rate, dimension=dimension, labels=scope)
+    for name, figure, dimension in result.own if not result.skipped else ():
+        if figure is not None:
+            title, label = own_title(name)
+            better = _better(name, dimension)
+            yield Metric(name=title, value=figure, dimension=dimension, labels=(*scope, *label), better=better)
 
 
-def result_table(results: Results, untimed: int = 0) -> Table:
-    """Return one row for each benchmark, and how many have no time."""
+def limited_as(metric: Metric) -> str:
+    """Return a benchmark's figure as a limit selects it, without the benchmark."""
+    name = dict(metric.labels).get("name")
+    return (
+        f"metric(name={quoted(name)})" if name else metric.name if metric.better is None else f"metric({metric.name})"
+    )
+
+
+_RATE = re.compile(r"(?:/s|per[_ ]s(?:ec(?:ond)?)?|flops)\Z", re.IGNORECASE)
+
+
+def _better(name: str, dimension: Dimension) -> Better:
+    """Return the direction of a user's figure, as far as its name and unit show it."""
+    plain = Better.HIGHER if _RATE.search(name) else Better.NEITHER
+    return plain if dimension is Dimension.PLAIN else Better.LOWER
+
+
+def _absent(result: BenchResult, of_family: Iterable[FigureName]) -> Iterator[Absent]:
+    """Yield what a benchmark has no number for; one that was skipped lacks all that others of its name have."""
+    scope = labels(case=result.name)
+    if result.time is None and result.timed:
+        yield Absent(name="time", labels=scope, why=result.skipped or "the file has no time for it")
+    gone = of_family if result.skipped else [own_title(name) for name, figure, _ in result.own if figure is None]
+    for name, label in gone:
+        yield Absent(name=name, labels=(*scope, *label), why=result.skipped or "the file has no finite number for it")
+
+
+def result_table(results: Results) -> Table:
+    """Return one row for each benchmark that has a time, or should have one."""
     columns = Column.header(
         "benchmark | time: time | of samples | scatter: fraction 2 | samples: count | device | note"
     )
-    rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
-    return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread_content(untimed)))
+    timed = (result for result in results if result.timed)
+    rows = ((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped or r.label) for r in timed)
+    return Table(columns=columns, rows=tuple(rows))
 
 
 def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
@@ -325,7 +332,7 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
     why = {one.name: f" ({one.skipped})" for one in after if one.skipped}
     fresh, gone = (_names(one.keys() - other.keys()) for one, other in ((new, old), (old, new)))
     unlike = sorted(key for key in old.keys() & new.keys() if not _common_statistic(old[key], new[key]))
-    never = {one.name for one in before if not one.time} & {one.name for one in after if not one.time}
+    never = set.intersection(*({one.name for one in side if one.timed and not one.time} for side in (before, after)))
     untimed = [name + why.get(name, "") for name in sorted(never - {*fresh, *gone})]
     findings = [Finding(title=plural(len(fresh), "new benchmark"), detail=_first_names(fresh))] if fresh else []
     if untimed:
@@ -341,12 +348,6 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
         what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({sides}): {_first_names(_names(unlike))}"
         problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
     return tuple(findings), tuple(problems)
-
-
-def unread_content(count: int) -> tuple[Finding, ...]:
-    """Return a finding on a file's content other than times."""
-    what = f"{plural(count, 'benchmark')} of memory or another unit {'is' if count == 1 else 'are'} not read"
-    return (Finding(title=what),) if count else ()
 
 
 def _names(keys: Iterable[tuple[str, str, int]]) -> list[str]:
@@ -396,5 +397,4 @@ def _missed(verdict: Verdict) -> str:
 
 
 _ISSUES = (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED)
-
 _HEALTH = ("tc_util", "dram", "occupancy", "l2_hit", "spills", "waves")

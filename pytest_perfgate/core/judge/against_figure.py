@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, 
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
 from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, cause_commands, expired, more_rounds
-from pytest_perfgate.core.limits.merge import scope_within
+from pytest_perfgate.core.limits.merge import name_of_several, scope_within
 from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
@@ -60,9 +60,10 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     own = metrics[0].better  # for a figure of the test's own, known after it was taken
     if demands_regression(own, limit.operator):
         wanted = f"{'less' if own is Better.LOWER else 'more'} {limit.metric} is better"
-        return Ruling(
-            outcome=Outcome.INVALID, sentence=f"{wanted}: {limit.text} demands a regression", metric=metrics[0]
-        )
+        return Ruling(Outcome.INVALID, f"{wanted}: {limit.text} demands a regression", metric=metrics[0])
+    if twice := name_of_several(metrics):
+        why = f"several benchmarks are named {twice}, and a line has one value of each name"
+        return Ruling(Outcome.INVALID, why, ("give each benchmark a name of its own",), metric=metrics[0])
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
@@ -72,7 +73,6 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics):
         outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
-    assert trial.baseline is not None
     if rulings[0].figure is None or limit.metric in trial.several:
         rulings += _missing_figures(limit, trial)
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))

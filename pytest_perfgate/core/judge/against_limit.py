@@ -300,9 +300,8 @@ def _rulings(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ru
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis.kind, context))]
-    uncollected = not_in_the_report(limit, analysis.metrics)
-    if uncollected is not None:
+        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis, context))]
+    if (uncollected := not_in_the_report(limit, analysis.metrics)) is not None:
         return [_missing_metric(limit.metric, uncollected)]
     raise _no_such_scope(limit, analysis.metrics)
 
@@ -311,9 +310,12 @@ _HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an nc
 _OF_WORK = {"tflops", "bandwidth", "intensity", "throughput", "mfu", "sol", "mfu_datasheet", "sol_datasheet"}
 
 
-def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
+def _unknown(metric: str, analysis: Analysis, context: JudgeContext) -> Absent:
     """Return the absence of a figure that this kind of file never has, or that nothing in this one has."""
-    metric_kind = context.kinds.get(metric)
+    metric_kind, kind = context.kinds.get(metric), analysis.kind
+    own = {m.name for m in analysis.metrics.metrics if m.better is not None and m.name not in context.kinds}
+    if own and metric_kind is None:
+        return Absent(name=metric, why="the file has no such figure", fix=proposal(metric, own, all_of="there are"))
     source, doc = (metric_kind.source, metric_kind.doc) if metric_kind is not None else ("time", "")
     if metric == "slowdown" or doc.startswith("of two "):
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"

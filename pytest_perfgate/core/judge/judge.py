@@ -35,6 +35,7 @@ from pytest_perfgate.core.limits.merge import (
     replaced_on,
     tails_in,
     unmatched_cases,
+    with_directions,
     without_case,
 )
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
@@ -65,6 +66,7 @@ def judge(
 ) -> CaseReport:
     """Judge every limit that applies to this call; the report's measurement carries all metrics."""
     # ``paired`` confirms or clears a suspect, or, if the user named a revision, replaces the stored baseline.
+    measurement = with_directions(measurement, limits)
     trial = _judged_measurement(measurement, limits, baseline, context, paired)
     of_calls = any(map(case_of, limits))
     meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits

@@ -27,7 +27,7 @@ from pytest_perfgate.core.limits.scope import (
     parse_scope,
     render_scope,
 )
-from pytest_perfgate.core.metric_kinds import EXAMPLES, OWN_KIND, own_kind
+from pytest_perfgate.core.metric_kinds import EXAMPLES, OWN_KIND, own_kind, own_title
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Operator
 from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Kinds = Mapping[str, MetricKind]
 
 _METRIC = re.compile(r"\s*([A-Za-z_][\w.]*)\s*", re.ASCII)
+
+_NAMED = re.compile(r"[(,]\s*name\s*=")
 
 _OPERATOR = re.compile(r"\s*(<=|>=|==|=<|=>|!=|≤|≥|=|<|>)")
 
@@ -128,9 +130,14 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
 
 
 def _near_metrics(name: str, kinds: Kinds, *, in_test: bool) -> str:
-    """Return the near metrics; if there are none, how a test gives a figure of its own, and all metrics."""
-    figure = f'for a figure of the test\'s own, call perfgate.metric("{name}", value) in it; ' if in_test else ""
-    return proposal(name, kinds) or f"{figure}{proposal(name, kinds, all_of='the metrics')}"
+    """Return the near metrics, or how a figure of one's own is named; if there are no near ones, all metrics."""
+    near = proposal(name, kinds)
+    if not in_test:
+        own = f"{near} A" if near else "a"
+        all_of = "" if near else f"; {proposal(name, kinds, all_of='the metrics')}"
+        return f"{own} figure of your own is {OWN_KIND.name}({name}){all_of}"
+    figure = f'for a figure of the test\'s own, call perfgate.metric("{name}", value) in it; '
+    return near or f"{figure}{proposal(name, kinds, all_of='the metrics')}"
 
 
 def _own_figure(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
@@ -138,11 +145,13 @@ def _own_figure(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricK
     name = dict(labels).get("name", "")
     start = written.text.index(OWN_KIND.name)
     span = Span(start=start, end=start + len(OWN_KIND.name))
-    if not _METRIC.fullmatch(name):
+    if not name or set(name) & set("*?"):
         raise written.fault("limit-scope", "a figure of which name?", span, f"name it: {OWN_KIND.name}(loss) <= 0.1")
-    if name in kinds and kinds[name].source != OWN_KIND.source:
-        raise written.fault("limit-scope", f"{name} is a metric of perfgate's own", span, f"write {name} alone")
-    return own_kind(name), tuple(pair for pair in labels if pair[0] != "name")
+    if name in kinds and kinds[name].source != OWN_KIND.source and not _NAMED.search(written.text):
+        fix = f"write {name} alone, or {OWN_KIND.name}(name={name}) for a figure that a file calls so"
+        raise written.fault("limit-scope", f"{name} is a metric of perfgate's own", span, fix)
+    title, label = own_title(name)
+    return (OWN_KIND, labels) if label else (own_kind(title), tuple(pair for pair in labels if pair[0] != "name"))
 
 
 def _labels(written: Written, at: int, kind: MetricKind) -> tuple[Labels, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.limits.scope import Span, Written
 from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.errors import PerfgateError, either, nearest
-from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
 
@@ -128,6 +129,30 @@ def of_other_calls(limits: Iterable[Limit], measurement: Measurement, own: Colle
     """Return limits on a test's own figures that were taken after another call."""
     here = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
     return tuple(limit for limit in limits if limit.metric in own and limit.metric not in here)
+
+
+def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measurement:
+    """Return what was read of files; a figure without a direction has the one in which all its limits let it move."""
+    if measurement.identity.timer != READ:
+        return measurement
+    from pytest_perfgate.model.values import Better
+
+    directions = {"<": Better.LOWER, ">": Better.HIGHER}
+
+    def of_limits(metric: Metric) -> Better:
+        named = (limit for limit in limits if limit.metric == metric.name)
+        named = (limit for limit in named if metric_matches(metric.labels, limit.labels))
+        return directions.get("".join({limit.operator.value[0] for limit in named}), Better.NEITHER)
+
+    metrics = measurement.metrics
+    directed = (replace(m, better=of_limits(m)) if m.better is Better.NEITHER else m for m in metrics.metrics)
+    return replace(measurement, metrics=replace(metrics, metrics=tuple(directed)))
+
+
+def name_of_several(metrics: Sequence[Metric]) -> str:
+    """Return a name that several benchmarks of a file share; "" if each has its own."""
+    counts = Counter(metric.labels for metric in metrics)
+    return next((dict(scope).get("case", "") for scope, count in counts.items() if count > 1), "")
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Exports of runs: OpenMetrics, Bencher, PyTorch's benchmark database, a table of every figure."""
+"""Exports of runs: OpenMetrics, Bencher, PyTorch's benchmark database, a table of every figure, what was accepted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from pytest_perfgate.model.values import Dimension
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.acceptance import Proposal
     from pytest_perfgate.core.judge.accepted_line import FigureStep
+    from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.plan import CaseKey
     from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+    Lines = Mapping[tuple[CaseKey, str], Baseline]
 
 _BASE: Mapping[Dimension, tuple[str, float]] = {
     Dimension.TIME: ("seconds", 1e-9),
@@ -228,3 +232,35 @@ def _step_json(step: FigureStep) -> dict[str, Any]:
         "unit": figure.dimension.value if figure else "",
         "worse": step.asks,
     }
+
+
+def accepted_since(then: Lines, now: Lines) -> Iterator[str]:
+    """Yield each value that was accepted between two revisions with its reason, and each line that is gone."""
+    from pytest_perfgate.core.render.words import printable
+
+    several = len({device for _, device in (*then, *now)}) > 1
+    for key, device in sorted({**then, **now}, key=lambda place: (str(place[0]), place[1])):
+        before, line = then.get((key, device)), now.get((key, device))
+        name = printable(f"{key} on {device}" if several else str(key))
+        if line is None:
+            yield f"{name}: removed"
+        elif before is None or (line.why, line.when) != (before.why, before.when):
+            signature = ", ".join(filter(None, (line.when[:10], line.who)))
+            yield f"{name}: {', '.join(_accepted_steps(before, line))}; {signature}: {line.why or 'no reason'}"
+
+
+def _accepted_steps(before: Baseline | None, line: Baseline) -> Iterator[str]:
+    """Yield ``3.2 µs -> 1.9 µs (-40.6 %)`` and ``registers 128 -> 130`` of a line against the one before."""
+    from pytest_perfgate.core.render.words import quantity, signed
+
+    if line.time:
+        now = quantity(line.time, Dimension.TIME)
+        then = before.time if before else 0.0
+        yield f"{quantity(then, Dimension.TIME)} -> {now} ({signed(line.time / then - 1)})" if then else f"{now} (new)"
+    for figure in line.figures:
+        earlier = before.figure(figure.name, figure.labels) if before else None
+        number = quantity(figure.value, figure.dimension)
+        if earlier is None:
+            yield f"{figure.title} {number} (new)"
+        elif earlier.value != figure.value:
+            yield f"{figure.title} {quantity(earlier.value, figure.dimension)} -> {number}"

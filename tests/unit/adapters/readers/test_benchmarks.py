@@ -210,7 +210,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "nvbench: summaries of nothing": (nvbench(state(None)), "copy[T=F32]: summaries: a list of objects"),
     "pytest-benchmark: no figures": (ours({"fullname": "a"}), "'stats' is missing"),
     "pytest-benchmark: nothing": (ours(None), "'name' is missing"),
-    "asv: memory alone": (asv({"b.mem_x": [[5], []]}), "it holds no time, and 1 of memory"),
     "asv: too many results": (asv({"b.time_p": [[1, 2, 3], [["1", "2"]]]}), "3 results of 2 combinations"),
     "asv: odd parameters": (asv({"b.time_p": [[1], "ab"]}), "the parameters of b.time_p are no lists"),
     "asv: columns that are no names": (asv({"b.time_p": [[1]]}, ("result", {"a": 1})), "names no result"),
@@ -285,6 +284,45 @@ def test_a_rate_is_of_the_same_repetitions_as_the_time(analysed) -> None:
     (rate,) = analysed(google(*rows)).metrics.find("bandwidth")
     assert rate.value == 50
     assert not analysed(google(run("a", 5), total("b", "stddev", 1, bytes_per_second=9.0))).metrics.find("bandwidth")
+
+
+COUNTED = {"probes": 3.0, "adds/s": 5e7, "CYCLES": 9, "label": "f32", "backend": "cpu", "on": True, "threads": 2}
+INFO = {"tokens": 3, "loss": math.nan, "name": "x", "ok": True, "sizes": [1]}
+PEAK = {"unit": "byte", "median": 3e6, "mean": 4e6}
+SUMMED = {
+    "time_wall_clock": {"median": 0.2},
+    "time_user": {"unit": "second", "median": 0.1},
+    "memory_peak_resident": PEAK,
+}
+OWN: dict[str, tuple[Any, dict[str, float]]] = {
+    "google": (google(run("a", 1, **COUNTED)), {"probes": 3, "adds/s": 5e7, "CYCLES": 9}),
+    "google: repetitions": (google(*(run("a", 1, probes=n, repetition_index=n) for n in (1, 2, 9))), {"probes": 2}),
+    "google: the library's median counts": (google(run("a", 1, x=1), total("a", "median", 1, x=2), total("a", "cv", 0.1, x=9)), {"x": 2}),
+    "google: a fit has none": (google(run("a", 1), *({**fit, "x": 1} for fit in FITS)), {}),
+    "google: not finite in one repetition": (google(run("a", 1, x=math.nan), run("a", 1, x=1), run("b", 1, x=math.inf)), {}),
+    "google: an error": (google(run("a", 0, error_occurred=True, x=1)), {}),
+    "google: memory": (google(run("a", 1, allocs_per_iter=2, max_bytes_used=64)), {"allocs_per_iter": 2, "max_bytes_used": 64}),
+    "nvbench": (nvbench(state(MEAN, NANS | {"tag": "x"}, figure("mine/probes", "7"))), {"mine/probes": 7}),
+    "nvbench: by name": (early("value"), {}),
+    "pytest-benchmark": (ours({**bench(), "extra_info": INFO}), {"tokens": 3}),
+    "asv": (asv({"b.T.track_loss": [[0.5, None], [["1", "2"]]], "b.peakmem_x": [[9e6], []]}), {"track_loss": 0.5, "peakmem_x": 9e6}),
+    "hyperfine: 1": ({"results": [{"command": "a", "mean": 1, "stddev": None, "median": 1, "user": 0.5, "system": 0, "min": 1, "memory_usage_byte": [3, 5, 4]}]}, {"user": 5e8, "system": 0, "memory_usage_byte": 4}),
+    "hyperfine: 2": ({"hyperfine_version": "2", "results": [{"command": "a", "summary": SUMMED}]}, {"time_user": 1e8, "memory_peak_resident": 3e6}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_file_has_the_figures_of_its_user(analysed, name) -> None:
+    body, wanted = OWN[name]
+    figures = [metric for metric in analysed(body).metrics.metrics if metric.name not in {"time", "bandwidth"}]
+    assert {dict(m.labels).get("name", m.name): m.value for m in figures} == wanted
+    assert {m.name for m in analysed(google(run("a", 1, x=math.nan))).metrics.absent} == {"x"}
+
+
+def test_a_benchmark_without_a_time_of_its_own_lacks_none(analysed) -> None:
+    analysis = analysed(asv({"b.track_loss": [[0.5, None], [["1", "2"]]], "b.time_x": [[1e-6]]}))
+    assert absent(analysis) == [("b.track_loss[2]", "failed")]
+    assert [len(table.rows) for table in analysis.views["results"]().blocks] == [1, 1]
 
 
 def test_the_samples_of_asv_are_counted_in_both_versions(analysed) -> None:

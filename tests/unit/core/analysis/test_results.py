@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,21 @@ from pytest_perfgate.core.analysis.results import (
     metrics_of_run,
     previous_of,
 )
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Environment, Identity
-from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import (
+    Interval,
+    Metric,
+    MetricSet,
+    Problem,
+    figure_title,
+    labels,
+    parse_figure_title,
+)
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import BenchResult
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from tests.reports import DEVICE, case, run
 
@@ -148,8 +159,41 @@ def test_results_as_metrics() -> None:
     assert [a.why for a in metrics.absent] == ["no device"]
     assert {m.name for m in benchmarks.metrics_of(NEW).metrics} == {"time", "bandwidth"}
     assert len(benchmarks.result_table(OLD).rows) == 3
-    assert benchmarks.result_table(OLD, untimed=1).note == "1 benchmark of memory or another unit is not read."
-    assert benchmarks.result_table(OLD, untimed=2).note == "2 benchmarks of memory or another unit are not read."
+
+
+def own(name: str, *figures: tuple[str, float | None], **more: Any) -> BenchResult:
+    return BenchResult(name=name, time=1.0, own=tuple((*figure, Dimension.PLAIN) for figure in figures), **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "limited", "better"),
+    [
+        ("probes", "metric(probes)", Better.NEITHER),
+        ("GFLOPS", "metric(GFLOPS)", Better.HIGHER),
+        ("frames_per_second", "metric(frames_per_second)", Better.HIGHER),
+        ("adds/s", "metric(name=adds/s)", Better.HIGHER),
+        ("time/byte", "metric(name=time/byte)", Better.NEITHER),
+        ("größe", 'metric(name="größe")', Better.NEITHER),
+        ("mfu", "metric(name=mfu)", Better.NEITHER),
+    ],
+)
+def test_a_user_s_figure_is_what_a_limit_selects(name: str, limited: str, better: Better) -> None:
+    (metric,) = [m for m in benchmarks.metrics_of([own("a/8", (name, 2.0))]).metrics if m.name != "time"]
+    limit = parse_limit(f"{limited} <= 3", kinds=by_name())
+    assert (benchmarks.limited_as(metric), metric.better) == (limited, better)
+    assert MetricSet(metrics=(metric,)).find(limit.metric, limit.labels) == (metric,)
+    assert parse_figure_title(figure_title(metric.name, metric.labels)) == (metric.name, metric.labels)
+
+
+def test_a_figure_that_a_benchmark_has_no_number_for_is_absent_with_the_reason() -> None:
+    skipped = replace(own("dot/2"), time=None, skipped="no card")
+    gaps = benchmarks.metrics_of([own("dot/1", ("probes", 3.0), ("x", None)), skipped, own("copy")]).absent
+    assert [(gap.name, dict(gap.labels)["case"], gap.why) for gap in gaps] == [
+        ("x", "dot/1", "the file has no finite number for it"),
+        ("time", "dot/2", "no card"),
+        ("probes", "dot/2", "no card"),
+        ("x", "dot/2", "no card"),
+    ]
 
 
 def test_results_against_each_other() -> None:

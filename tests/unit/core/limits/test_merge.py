@@ -25,13 +25,15 @@ from pytest_perfgate.core.limits.merge import (
     tails_in,
     unmatched,
     unmatched_cases,
+    with_directions,
 )
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import ConfigPattern
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension
 from tests.unit.core.judge.bench import GPU, HOST, KEY, KINDS, limit, measured
 
 
@@ -133,6 +135,26 @@ def test_a_figure_of_the_test_s_own_that_a_call_lacks_is_of_another_call() -> No
     loss, other, time = limit("ncu(a) <= 1"), limit("count(a) <= 1"), limit("time <= 1s")
     ours = MetricSet(metrics=(Metric(name="ncu", value=5.0, dimension=Dimension.PLAIN),))
     assert of_other_calls([loss, other, time], measured(1e6).with_metrics(ours), {"ncu", "count"}) == (other,)
+
+
+@pytest.mark.parametrize(
+    ("limits", "better"),
+    [
+        (("change(metric(probes)) <= 0",), Better.LOWER),
+        (("change(metric(probes)) >= -5%", "metric(probes, case=a) >= 1"), Better.HIGHER),
+        (("change(metric(probes)) >= -5%", "change(metric(probes)) <= 5%"), Better.NEITHER),
+        (("metric(probes) == 3",), Better.NEITHER),
+        (("change(metric(other)) <= 0", "metric(probes, case=b) <= 1"), Better.NEITHER),
+    ],
+)
+def test_limits_state_the_direction_of_a_figure_that_a_file_does_not(limits, better) -> None:
+    named = {"name": "probes", "value": 3.0, "dimension": Dimension.PLAIN, "labels": (("case", "a"),)}
+    metrics = MetricSet(metrics=(Metric(**named, better=Better.NEITHER), Metric(**named, better=Better.HIGHER)))
+    taken = replace(measured(1e3), metrics=metrics)
+    read = replace(taken, identity=Identity(device="d", timer="read"))
+    parsed = [parse_limit(text, kinds=by_name()) for text in limits]
+    assert [m.better for m in with_directions(read, parsed).metrics.metrics] == [better, Better.HIGHER]
+    assert with_directions(taken, parsed) is taken
 
 
 def test_the_names_of_figures_in_a_test_file() -> None:
