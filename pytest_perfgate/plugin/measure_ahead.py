@@ -155,7 +155,7 @@ def on_device(options: Any, cases: list[Case]) -> list[Case]:
 
 def measure_against(session: SessionState) -> None:
     """Measure all cases in base and head, then judge the results."""
-    from pytest_perfgate.app.changed_project import unready
+    from pytest_perfgate.app.changed_project import base_errors
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
     from pytest_perfgate.model.protocol import WAITED, CaseResult
@@ -177,7 +177,9 @@ def measure_against(session: SessionState) -> None:
     session.gate_judge.alike = all(map(comparison.alike, comparison.cases)) or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
     session.gate_judge.new = frozenset(case.nodeid for case in new)
-    session.gate_judge.unready = {n: why for n, why in unready(comparison).items() if n not in session.gate_judge.new}
+    session.gate_judge.unready = {
+        n: why for n, why in base_errors(comparison).items() if n not in session.gate_judge.new
+    }
     session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
     measured = comparison.results()
