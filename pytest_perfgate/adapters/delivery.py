@@ -72,7 +72,7 @@ class _Place:
 
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
-            comments = answered(list, "GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers)
+            comments = api_answer(list, "GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers)
             yield from (
                 comment for comment in comments if isinstance(comment, dict) and isinstance(comment.get("id"), int)
             )
@@ -81,7 +81,7 @@ class _Place:
 
     def _written(self, method: str, url: str, body: Any) -> str:
         """Return the address for viewing what was written, as the host reports it, else the request's address."""
-        page = answered(dict, method, url, headers=self.headers, body=body).get("html_url", "")
+        page = api_answer(dict, method, url, headers=self.headers, body=body).get("html_url", "")
         return without_secrets(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
@@ -115,7 +115,7 @@ class _Github:
 
     def _headers(self) -> dict[str, str]:
         dry = self._posting.dry_run
-        token = "" if dry else _needed(self._environment, "GITHUB_TOKEN", "a token that may write to the change")
+        token = "" if dry else _required(self._environment, "GITHUB_TOKEN", "a token that may write to the change")
         return {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
 
     def _repository(self, name: str) -> str:
@@ -198,7 +198,7 @@ class GithubCheck(_Github):
         url = f"{self._repository(repository)}/check-runs"
         if self._posting.dry_run:
             return f"nothing was sent; for {without_secrets(url)}:\n{json.dumps(body, indent=1)}"
-        answered(dict, "POST", url, headers=self._headers(), body=body)
+        api_answer(dict, "POST", url, headers=self._headers(), body=body)
         return f"checked {commit[:10]}: {body['conclusion']}"
 
 
@@ -259,7 +259,7 @@ class GitlabComment:
     def deliver(self, report: RunReport, target: str) -> str:
         environment = self._environment
         dry = self._posting.dry_run
-        token = "" if dry else _needed(environment, "GITLAB_TOKEN", "a project token with the api scope")
+        token = "" if dry else _required(environment, "GITLAB_TOKEN", "a project token with the api scope")
         project, _, number = target.partition("!")
         project = project or environment.get("CI_PROJECT_ID", "")
         number = number or environment.get("CI_MERGE_REQUEST_IID", "")
@@ -276,7 +276,7 @@ class GitlabComment:
         return place.deliver(text, self._words.clean(report), posting)
 
 
-def _needed(environment: Mapping[str, str], name: str, what: str) -> str:
+def _required(environment: Mapping[str, str], name: str, what: str) -> str:
     if not environment.get(name):
         raise PerfgateError("delivery-failed", f"{name} is not set: {what}", fix=f"give the job {name}")
     return environment[name]
@@ -294,10 +294,10 @@ _LONGEST_WAIT = 60.0
 T = TypeVar("T")
 
 
-def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> T:
+def api_answer(kind: type[T], method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> T:
     """Return the answer of a host's API; raise for other content, such as a sign-in page, which stored nothing."""
     try:
-        answer = json.loads(sent(method, url, headers=headers, body=body) or b"null")
+        answer = json.loads(server_answer(method, url, headers=headers, body=body) or b"null")
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, kind):
@@ -307,7 +307,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     return answer
 
 
-def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None, place: str = "") -> bytes:
+def server_answer(method: str, url: str, *, headers: Mapping[str, str], body: Any = None, place: str = "") -> bytes:
     """Return the server's answer; requested waits are kept, and redirects are not followed."""
     import requests
 
@@ -371,7 +371,7 @@ class Webhook:
         }
         shown = re.match(r"\w+://[^/]*", without_secrets(url))  # chat services have their key in the path
         host = shown[0] if shown else "the address of the webhook"
-        sent("POST", url, headers={}, body=body, place=host)
+        server_answer("POST", url, headers={}, body=body, place=host)
         return f"posted to {host}"
 
 

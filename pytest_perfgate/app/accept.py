@@ -278,14 +278,14 @@ def check_complete(report: RunReport) -> None:
         ("the last run left tests out", report.filtered and not noted(report.notes, DROPPED), ""),
         (f"the last run was a {report.mode} run", report.mode != "full", ""),
         ("the last run measured nothing", not any(case.measurement for case in report.cases), ""),
-        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _cure(failing)),
+        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _next_step(failing)),
     )
     for what, holds, fix in reasons:
         if holds:
             raise PerfgateError("prune-incomplete", what, fix=fix)
 
 
-def _cure(failing: Sequence[CaseReport]) -> str:
+def _next_step(failing: Sequence[CaseReport]) -> str:
     """Return the next step for failed cases: accept them if they only lack a line, otherwise examine them."""
     if all(case.worst is Outcome.UNBASELINED for case in failing):
         return "perfgate accept --new, and run everything again: pytest --perfgate=full"

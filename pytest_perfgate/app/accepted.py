@@ -80,7 +80,7 @@ class Accepted:
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
         if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
-        if (then := then or self._forerunner(measurement.key, device)) is None:
+        if (then := then or self._line_before_move(measurement.key, device)) is None:
             return now, None
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
@@ -105,7 +105,7 @@ class Accepted:
         """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
         for line in current if self.missing(device) else ():
             if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
-                self._forerunner(line.key, device)
+                self._line_before_move(line.key, device)
         new = {str(line.key): self.moved.get(str(line.key), "") for line in self.missing(device)}
         return tuple(line for line in self.missing(device) if not new[str(line.key)] or not looked(new[str(line.key)]))
 
@@ -116,7 +116,7 @@ class Accepted:
                 then, now = self.then_and_now(device, path)
                 yield from (line for key, line in then.items() if key not in now)
 
-    def _forerunner(self, key: CaseKey, device: str) -> Baseline | None:
+    def _line_before_move(self, key: CaseKey, device: str) -> Baseline | None:
         """Return the line of a test that this change moved to another file unchanged; it judges there as well."""
         lines = self._missing_tests[device, key.test] if self.missing(device) else ()
         if len(same := [line for line in lines if line.key.path != key.path]) != 1:
@@ -178,7 +178,7 @@ UNREACHABLE = "history-unreachable"
 """A note on a server that does not answer now: the run is judged without its data."""
 
 
-class Past:
+class PastRuns:
     """The newest runs of the history; if the store fails during the run, the rest is judged without it."""
 
     def __init__(self, store: HistoryStore | None) -> None:
@@ -269,7 +269,7 @@ def _surroundings(host: str, environment: Environment, of_device: Facts) -> tupl
 
 
 @value
-class Added:
+class AddedRecord:
     """The result of adding a record to the history."""
 
     record: str
@@ -283,14 +283,14 @@ class Added:
 
 def append_records(
     history: HistoryStore, sources: Iterable[Any], turn: contextlib.AbstractContextManager[Any] | None = None
-) -> Iterator[Added]:
+) -> Iterator[AddedRecord]:
     """Add every record to the history, as its run would have done; one that was added before is not read again.
 
     Writers with a ``turn`` write one after the other, because SQLite makes waiting writers sleep for long.
     """
     for source in sources:
         if source.fault is not None or history.has(source.digest):
-            yield Added(record=source.name, fault=source.fault)
+            yield AddedRecord(record=source.name, fault=source.fault)
             continue
         try:
             report = source.read()
@@ -298,11 +298,11 @@ def append_records(
             own = tuple(entries(report)) if full else ()
             with turn or contextlib.nullcontext():
                 new = history.append(own, record=source.digest)
-            yield Added(record=source.name, new=new, left_out="" if full else f"a run of the mode {report.mode}")
+            yield AddedRecord(record=source.name, new=new, left_out="" if full else f"a run of the mode {report.mode}")
         except PerfgateError as fault:
             if fault.code.family is not Family.RECORD:
                 raise
-            yield Added(record=source.name, fault=fault)
+            yield AddedRecord(record=source.name, fault=fault)
 
 
 def run_name(report: RunReport) -> str:
@@ -313,7 +313,7 @@ def run_name(report: RunReport) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
+def earlier_file(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
     """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
 
     A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.

@@ -118,14 +118,14 @@ def moved_root_lines(change: JudgedChange) -> Differences:
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
-    from pytest_perfgate.app.accepted import forerunner
+    from pytest_perfgate.app.accepted import earlier_file
 
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
         at = (line.device, path)
         if at not in read:
-            file = forerunner(files, *at, below)
+            file = earlier_file(files, *at, below)
             text = repository.show(base, file) if file else None
             read[at] = store.parsed(text, *at) if text is not None and store is not None else {}
         then = read[at].get(str(line.key))

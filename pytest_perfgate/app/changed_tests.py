@@ -45,7 +45,7 @@ NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LETTERS = 10
 
 
-class Unanswered(Exception):
+class GitFailed(Exception):
     """Raised when git does not answer for the files of a change."""
 
 
@@ -76,7 +76,7 @@ class JudgedChange:
         """Return the files with one of the words, at the commit and now."""
         texts = self.repository.touched(self.base, self.words)
         if texts is None:
-            raise Unanswered
+            raise GitFailed
         return texts
 
 
@@ -124,7 +124,7 @@ def change_notes(check: Check, change: JudgedChange) -> Iterator[SuiteNote]:
             return
     try:
         differences = check.compare(change)
-    except Unanswered:
+    except GitFailed:
         if check.unknown:
             text = f"unknown which {check.unknown} changed since {change.commit}: git did not answer for the files"
             yield SuiteNote(kind=check.kind, effect=Effect.WARN, text=text)

@@ -354,7 +354,7 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
             for capture in (round_.base, round_.head)[side]:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
-    reasons = ((key, next(filter(None, own), _rarely(len(own), ran[key.nodeid]))) for key, own in faults.items())
+    reasons = ((key, next(filter(None, own), _rarity(len(own), ran[key.nodeid]))) for key, own in faults.items())
     return {key: why for key, why in reasons if why}
 
 
@@ -362,7 +362,7 @@ def _fault(capture: Capture) -> str:
     return next(filter(None, map(untimed, capture.samples)), "")
 
 
-def _rarely(count: int, rounds: int) -> str:
+def _rarity(count: int, rounds: int) -> str:
     return f"timed in {count} of {plural(rounds, 'round')}: the call does not always happen" if count < rounds else ""
 
 

@@ -226,7 +226,7 @@ FEW, WIDE = 5, 1.25
 """The least samples of a ceiling, and by how much its median may exceed the fastest without doubt."""
 
 
-def doubt(durations: Sequence[float]) -> str:
+def why_doubtful(durations: Sequence[float]) -> str:
     """Return why a ceiling may be too low: on a busy machine no sample runs undisturbed."""
     apart = median(durations) / min(durations)
     slower = f"half of them {(apart - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
@@ -245,7 +245,7 @@ def measured_ceilings(
     bandwidth: float | None = None
     for load in loads:
         try:
-            samples = sound(take, load.call, sum(len(run.durations) for run in taken.get(load.name, ())))
+            samples = enough_samples(take, load.call, sum(len(run.durations) for run in taken.get(load.name, ())))
         except (PerfgateError, RuntimeError, TypeError) as error:
             if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
                 raise
@@ -258,7 +258,7 @@ def measured_ceilings(
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
         durations = [time for run in taken[load.name] for time in run.durations]
-        facts[load.name] = f"{len(durations)} samples by {samples.timer}{doubt(durations)}"
+        facts[load.name] = f"{len(durations)} samples by {samples.timer}{why_doubtful(durations)}"
     if not rates and bandwidth is None:
         what = "; ".join(f"{name}: {why}" for name, why in facts.items())
         raise PerfgateError("ceilings-none", what or "there are no loads")
@@ -278,7 +278,7 @@ def measured_ceilings(
     )
 
 
-def sound(take: Callable[[Call], Samples], call: Call, before: int = 0) -> Samples:
+def enough_samples(take: Callable[[Call], Samples], call: Call, before: int = 0) -> Samples:
     """Return enough samples beside earlier ones; raise at a fault, since a low ceiling would flatter later runs."""
     runs: list[Samples] = []
     while not runs or len(runs) < FEW > before + sum(len(run.durations) for run in runs):

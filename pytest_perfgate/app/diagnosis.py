@@ -81,7 +81,7 @@ def diagnosis(doctor_tools: DoctorTools, same: tuple[float, float] | None) -> Do
             title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, doctor_tools.others))),)
         ),
         *(Paragraph(text=text) for text in (*doctor_tools.faulty, *left_locked(doctor_tools.locks))),
-        *_same(same),
+        *_same_code_blocks(same),
     )
     return Document(title="Doctor", blocks=(Section(title="This machine", blocks=blocks),))
 
@@ -168,19 +168,19 @@ def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:
 def same_words(same: tuple[float, float]) -> str:
     """Return shift and scatter in a sentence, with their meaning."""
     shift, scatter = (quantity(part, Dimension.FRACTION) for part in same)
-    return f"The same call against itself: shift {shift}, scatter of a pair {scatter}. {quietness(same)}"
+    return f"The same call against itself: shift {shift}, scatter of a pair {scatter}. {noise_note(same)}"
 
 
-def quietness(same: tuple[float, float]) -> str:
+def noise_note(same: tuple[float, float]) -> str:
     """Return whether small slowdowns can be detected here now."""
     if max(abs(same[0]), same[1]) <= QUIET:
         return "This machine is quiet."
     return "Something else is running, or the clock moves: small slowdowns cannot be detected here now."
 
 
-def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:
+def _same_code_blocks(same: tuple[float, float] | None) -> tuple[Block, ...]:
     if same is None:
         return ()
     shift, scatter = same
     columns = Column.header("the same call against itself | shift: fraction | scatter of a pair: fraction")
-    return (Table(columns=columns, rows=(("host", shift, scatter),), note=quietness(same)),)
+    return (Table(columns=columns, rows=(("host", shift, scatter),), note=noise_note(same)),)

@@ -65,14 +65,14 @@ def _findings_of(name: str, check: Check, project: Any) -> Iterable[Remark]:
     try:
         return tuple(check(project))
     except PerfgateError as error:
-        return (_finding(name, error),)
+        return (_remark(name, error),)
     except (OSError, ValueError, ImportError) as fault:
         if isinstance(fault, OSError) and speaks_of_a_file(fault):
-            return (_finding(name, errors_refusal(fault)),)
+            return (_remark(name, errors_refusal(fault)),)
         return (Remark(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
 
 
-def _finding(name: str, error: PerfgateError) -> Remark:
+def _remark(name: str, error: PerfgateError) -> Remark:
     where = f"{error.place}: " if error.place else ""
     return Remark(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", fix=error.fix)
 

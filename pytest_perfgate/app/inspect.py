@@ -193,7 +193,7 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
         raise PerfgateError("option-unknown", f"'{strange[0]}' is not an option for {title} files", fix=fix)
 
 
-class Shareable:
+class AnonymousInspector:
     """An inspector without names of people, machines or home folders in its output, which is pasted in public."""
 
     def __init__(self, inspector: Inspector, named: Named) -> None:

@@ -280,7 +280,7 @@ class Watches:
         return (*self._watches[0].facts(), ("devices watched", str(len(self._watches))))
 
 
-def picked(devices: Sequence[Device], name: str) -> Device:
+def named_device(devices: Sequence[Device], name: str) -> Device:
     """Return the device that ``--perfgate-device`` names by its number, UUID, name, or baseline key.
 
     A UUID may be shortened, as in ``CUDA_VISIBLE_DEVICES``.

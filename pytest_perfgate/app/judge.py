@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.accepted import Accepted, Past
+from pytest_perfgate.app.accepted import Accepted, PastRuns
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.judge.acceptance import detectable
@@ -65,7 +65,7 @@ class GateJudge:
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
         self.accepted = Accepted(tools)
-        self.past = Past(tools.history)
+        self.past = PastRuns(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """The results of base and head, if the run compares with a revision."""
         self.revision = ""

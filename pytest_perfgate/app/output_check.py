@@ -156,13 +156,13 @@ class OutputCheck:
                 return True
         return False
 
-    def _check_written(self, arrays: Sequence[Any], turn: int, who: str) -> None:
+    def _check_written(self, arrays: Sequence[Any], turn: int, side: str) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue
             places = self._unwritten_share(output, array, turn)
             if places:
-                self._problems.append(unwritten(output.name, places, who))
+                self._problems.append(unwritten(output.name, places, side))
                 self._contents.restore(array, output.saved)
 
     def _unwritten_share(self, output: Output, array: Any, turn: int) -> float:
@@ -178,9 +178,9 @@ class OutputCheck:
         return any(self._contents.overlap(array, other) for other in others)
 
 
-def unwritten(name: str, part: float, who: str) -> Problem:
+def unwritten(name: str, part: float, side: str) -> Problem:
     """Return the problem of an output that still holds the earlier pattern."""
-    what = f"{who} left {100 * part:.3g} % of the output {name} unwritten"
+    what = f"{side} left {100 * part:.3g} % of the output {name} unwritten"
     return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{part:.4g}"),), retry=False)
 
 
@@ -245,7 +245,7 @@ def unexplained_share(share: float, itemsize: int) -> float:
     return share if share > CHANCE.get(itemsize, RARE) else 0.0
 
 
-class Same:
+class SameOutput:
     """A ``check=`` that compares an output with a reference, which is computed only once."""
 
     def __init__(self, expected: Any, rtol: float | None, atol: float | None) -> None:
@@ -253,7 +253,7 @@ class Same:
         self._inputs: Inputs | None = None
         self._known: list[Any] = []
 
-    def on_inputs(self, inputs: Inputs) -> Same:
+    def on_inputs(self, inputs: Inputs) -> SameOutput:
         """Pass the inputs of the call to the reference too."""
         self._inputs = self._inputs or inputs
         return self

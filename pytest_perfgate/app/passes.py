@@ -86,7 +86,7 @@ def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> 
     before, runs = memory.children(), 0
     readings: list[Reading] = []
     for by, look in (("traced", memory.traced), ("resident", memory.resident)):
-        looks = list(_looks(passed, look, clock))
+        looks = list(_results_of_runs(passed, look, clock))
         runs += len(looks)
         if peaks := tuple(peak for peak in looks if peak is not None):
             readings.append(Reading(name="peak_memory", values=peaks, dimension=Dimension.BYTES, labels=(("by", by),)))
@@ -98,7 +98,7 @@ def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> 
     yield from readings
 
 
-def _looks(passed: PassedCall, look: Callable[[Call], T], clock: Clock) -> Iterator[T]:
+def _results_of_runs(passed: PassedCall, look: Callable[[Call], T], clock: Clock) -> Iterator[T]:
     """Yield the result of several runs, each after its own set-up; a long call is run less often."""
     begun = clock()
     for _ in range(_RUNS):
@@ -123,7 +123,7 @@ def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> I
             for name in names
         )
         return
-    peaks, counts = zip(*_looks(passed, runtime.memory_of, clock))
+    peaks, counts = zip(*_results_of_runs(passed, runtime.memory_of, clock))
     if "peak_vram" in names:
         yield Reading(name="peak_vram", values=tuple(map(float, peaks)), dimension=Dimension.BYTES)
     if "allocations" in names:
@@ -235,7 +235,7 @@ class References(Generic[C]):
     def __init__(self, case: Case) -> None:
         self._case = case
         self._wanted = [pair for limit in case.limits for pair in _speedups(limit.text)]
-        self._held: dict[str, HeldCall[C]] = {}
+        self._held: dict[str, RepeatableCall[C]] = {}
 
     def pairs_with(self, call: C) -> Iterator[tuple[C, C]]:
         """Yield each (call, reference) that is complete with this call, as one or the other."""
@@ -243,7 +243,7 @@ class References(Generic[C]):
         self._wanted += [(name, over) for text in call.limits for _, over in _speedups(text)]
         if not self._wanted:
             return
-        self._held[name] = HeldCall(call)
+        self._held[name] = RepeatableCall(call)
         for ours, over in self._pairs(self._held):
             if name in {ours, over} and ours in self._held and over in self._held:
                 yield self._held[ours].call, self._held[over].call
@@ -268,7 +268,7 @@ def _speedups(text: str) -> tuple[tuple[str, str], ...]:
     return references_in(text, by_name()[SPEEDUP]) if SPEEDUP in text else ()
 
 
-class HeldCall(Generic[C]):
+class RepeatableCall(Generic[C]):
     """A call that is kept to be made again after other code of its test."""
 
     def __init__(self, call: C) -> None:

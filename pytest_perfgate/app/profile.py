@@ -69,7 +69,7 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
     """Profile one test with one profiler; a named call restricts it to that call."""
     profiler, available = choose_profiler(mode, tools.profilers)
     profiler = narrowed(profiler, tools.only)
-    folder = tools.folders.fresh(mode, _foldered(key))
+    folder = tools.folders.fresh(mode, _parameters_as_folder(key))
     assignment = assigned or Assignment(mode=mode, out="", call=key.name or None, clocks=plan.clocks.value)
     with tools.alone():
         result, again = _run(profiler, key, assignment, (folder, plan), tools)
@@ -115,7 +115,7 @@ def _read(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
     return artifacts[-1:] if all(artifact.kind == "kineto" for artifact in artifacts) else artifacts
 
 
-def _foldered(key: CaseKey) -> str:
+def _parameters_as_folder(key: CaseKey) -> str:
     """Return the node id with the call's name before the parameters, which become a folder of their own."""
     case, bracket, params = key.nodeid.partition("[")
     return f"{case}{f'#{key.name}' if key.name else ''}{bracket}{params}"

@@ -70,7 +70,7 @@ class Screening:
         self._pairs: dict[CaseKey, Pairs] = {}
         self._results: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
-        self.late = Late(comparison, expected)
+        self.late = LateTests(comparison, expected)
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
@@ -84,12 +84,12 @@ class Screening:
                 comparison.play(ROUND, counts, self._finished_tests)
                 if comparison.waits:  # play the rounds that they missed
                     comparison.play(ROUND, counts, self._finished_tests)
-                self._look()
+                self._judge_rounds()
                 self._for_means = frozenset(self._in_open_means(_differences(comparison, self._pairs)))
                 if self._for_means:
                     comparison.play(ROUND, counts, self._finished_tests)
         finally:
-            self._look()
+            self._judge_rounds()
         judged = {key: self._pairs[key].first(result.rounds) for key, result in self._results.items()}
         thresholds = {key: self._threshold(key) for key in self._results}
         self._results = more_slow(self._results, judged, thresholds, design.alpha)
@@ -122,7 +122,7 @@ class Screening:
         undecided = (key for key, result in self._results.items() if result.decision is Decision.UNDECIDED)
         return [key for key in undecided if not cleared_as_same(self._comparison, key)]
 
-    def _look(self) -> None:
+    def _judge_rounds(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
         self._pairs = self._comparison.pairs(ROUND)
         for key, pairs in self._pairs.items():
@@ -132,11 +132,11 @@ class Screening:
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
-        self._look()
+        self._judge_rounds()
         wants, untimed = dict[str, NeededRounds](), _untimed(self._comparison, self._results)
         played = _rounds_played(self._comparison, (*self._results, *untimed))
         for key, result in self._results.items():
-            want = _want(self._comparison, self._threshold(key), key, result)
+            want = _needed_rounds(self._comparison, self._threshold(key), key, result)
             earlier = wants.get(key.nodeid)
             if self._is_open(key, played[key], result) and (earlier is None or want.rounds > earlier.rounds):
                 wants[key.nodeid] = want
@@ -214,7 +214,7 @@ def _differences(comparison: Comparison, pairs: Mapping[CaseKey, Pairs]) -> Mapp
     return {key: zeros if cleared_as_same(comparison, key) else one.differences for key, one in pairs.items()}
 
 
-class Late:
+class LateTests:
     """Tests that wait until cheaper ones are decided, because the budget may be too short for all."""
 
     def __init__(self, comparison: Comparison, expected: Mapping[str, NeededRounds]) -> None:
@@ -238,7 +238,7 @@ class Late:
         return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
 
 
-def _want(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> NeededRounds:
+def _needed_rounds(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> NeededRounds:
     """Return what a case needs: up to the first look, because few rounds show no scatter, then up to the last."""
     likely, slow = further_rounds(result, threshold, comparison.design), result.shift >= threshold
     first, last = comparison.design.looks[0], comparison.design.last

@@ -31,7 +31,7 @@ HOST = frozenset({"auto", "host", "fake"})
 
 
 @array_value
-class Fleet:
+class RunDevices:
     """The devices that this run may use."""
 
     devices: tuple[Device, ...]
@@ -57,7 +57,7 @@ class Fleet:
         return f"it asks for {plural(wanted, 'device')}, and {text}"
 
 
-def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet, numbers: range | None = None) -> None:
+def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: RunDevices, numbers: range | None = None) -> None:
     """Measure all cases, those of devices on all devices at once; ``numbers`` are the rounds, by default all.
 
     A case whose library is not named shows in its first round whether it uses a device. Cases of the host run alone,
@@ -88,7 +88,7 @@ def lane_of(nodeid: str, count: int) -> int:
     return zlib.crc32(nodeid.encode()) % count
 
 
-def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequence[Case]], numbers: range) -> None:
+def _in_lanes(rounds: Rounds, fleet: RunDevices, cases: tuple[Sequence[Case], Sequence[Case]], numbers: range) -> None:
     """Run every round of cases planned for a GPU, and all but the first of those found to use one.
 
     The run holds the leases until the end, because a child between two cases keeps a context on its card, which would
@@ -111,7 +111,7 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequenc
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
 
 
-def _with_several(rounds: Rounds, fleet: Fleet, case: Case, numbers: range) -> None:
+def _with_several(rounds: Rounds, fleet: RunDevices, case: Case, numbers: range) -> None:
     few = fleet.few(case.plan.devices)
     if few:
         rounds.give_up(case.nodeid, few)

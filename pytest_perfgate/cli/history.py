@@ -18,7 +18,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, proposal
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.accepted import Added
+    from pytest_perfgate.app.accepted import AddedRecord
     from pytest_perfgate.core.analysis.results import Place
     from pytest_perfgate.model.measurement import Baseline
     from pytest_perfgate.model.verdict import CaseReport
@@ -110,7 +110,7 @@ _SHARE, _READERS = 16, 4
 """The records for which a further process saves time, and the most processes that read."""
 
 
-def _taken_in(project: Project, names: Sequence[str]) -> list[Added]:
+def _taken_in(project: Project, names: Sequence[str]) -> list[AddedRecord]:
     """Return the result of each record, in order; several processes read many records, and write in turns."""
     places = list(project.records.places(names))
     count = min(len(places) // _SHARE, os.cpu_count() or 1, _READERS)
@@ -133,7 +133,7 @@ def _take_turns(lock: Any) -> None:
     _turn.append(lock)
 
 
-def _part_taken_in(root: str, places: Sequence[str]) -> list[Added]:
+def _part_taken_in(root: str, places: Sequence[str]) -> list[AddedRecord]:
     from pytest_perfgate.app.accepted import append_records
 
     project = Project(Namespace(root=root))
@@ -141,7 +141,7 @@ def _part_taken_in(root: str, places: Sequence[str]) -> list[Added]:
         return list(append_records(project.history, project.records.sources(places), *_turn))
 
 
-def _added_lines(records: Sequence[Added]) -> Iterator[str]:
+def _added_lines(records: Sequence[AddedRecord]) -> Iterator[str]:
     new, left_out = [added.new for added in records if added.new], [added for added in records if added.left_out]
     yield f"added {plural(len(new), 'run')} with {plural(sum(new), 'result')}"
     again = len(records) - len(new) - len(left_out) - sum(added.fault is not None for added in records)

@@ -102,9 +102,9 @@ class Perfgate:
 
     def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
         """Return a ``check=`` that compares the output with a value, or with a reference given the call's inputs."""
-        from pytest_perfgate.app.output_check import Same
+        from pytest_perfgate.app.output_check import SameOutput
 
-        return Same(as_, rtol, atol)
+        return SameOutput(as_, rtol, atol)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` at least as often as a suite of pytest-benchmark asks for."""

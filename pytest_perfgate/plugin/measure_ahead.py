@@ -41,7 +41,7 @@ from pytest_perfgate.wiring.stores import costs_path, read_costs, record_store, 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_perfgate.app.spread import Fleet
+    from pytest_perfgate.app.spread import RunDevices
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.model.verdict import CaseReport
@@ -85,7 +85,7 @@ def measure_ahead(session: SessionState) -> None:
     judge_measured(session, results)
 
 
-def measure_more(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
+def measure_more(session: SessionState, rounds: Rounds, devices: RunDevices, progress: Progress, took: float) -> None:
     """Measure more processes of cases that this run will be accepted from, unless their number was set."""
     results = rounds.results()
     cases = [result.case for result in results.values() if result.case.plan.rounds == Plan().rounds]

@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
     """Return every inspector; those that count work know the user's operators, and outputs name no person."""
-    from pytest_perfgate.app.inspect import Shareable
+    from pytest_perfgate.app.inspect import AnonymousInspector
 
     inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
     models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
     for inspector in inspectors:
         if models and isinstance(inspector, SupportsOperators):
             inspector.operators = models
-    return tuple(Shareable(inspector, _named_by) for inspector in inspectors)
+    return tuple(AnonymousInspector(inspector, _named_by) for inspector in inspectors)
 
 
 def _named_by(paths: Sequence[Path]) -> Names:
@@ -132,7 +132,7 @@ class LazySequence(Sequence[T]):
         return len(self._members)
 
 
-def elsewhere(root: Path, project: Config) -> Callable[[], tuple[Problem, ...]]:
+def packages_elsewhere(root: Path, project: Config) -> Callable[[], tuple[Problem, ...]]:
     """Return a function that finds packages of this checkout that were loaded from another; it looks after imports."""
     problems: dict[int, tuple[Problem, ...]] = {}
 
@@ -182,7 +182,7 @@ def instruments(hooks: Any, root: Path | None = None, project: Config | None = N
         memory=ProcessMemory(),
         queued=queued_ns,
         energy=wiring_devices.energy_meter,
-        elsewhere=elsewhere(root, project) if root and project else tuple,
+        elsewhere=packages_elsewhere(root, project) if root and project else tuple,
     )
 
 

@@ -231,9 +231,9 @@ def _runs() -> Inspector:
 
 
 def _spread(workers: str) -> Any:
-    from pytest_perfgate.adapters.children.spawn import spread
+    from pytest_perfgate.adapters.children.spawn import mapper
 
-    return spread(workers)
+    return mapper(workers)
 
 
 def _write_replay(path: Path, text: str) -> Path:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
     from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
     from pytest_perfgate.adapters.timers.host import HostTimer
-    from pytest_perfgate.app.spread import Fleet
+    from pytest_perfgate.app.spread import RunDevices
     from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.ports import Call, Runtime
     from pytest_perfgate.model.project import Config
@@ -122,18 +122,18 @@ def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
     return machine_clocks
 
 
-def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
+def fleet(tell: Callable[[str], None] | None = None) -> RunDevices:
     """Return the devices that this run may use: those that CUDA shows, else those of HIP."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
-    from pytest_perfgate.adapters.bindings.border import silence
+    from pytest_perfgate.adapters.bindings.border import why_silent
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.adapters.devices.visible import surroundings, surroundings_amd, visible_amd, visible_cards
-    from pytest_perfgate.app.spread import Fleet
+    from pytest_perfgate.app.spread import RunDevices
 
     hold, nvml = leases(tell).hold_all, Nvml()
-    if nvml.availability().usable or silence(nvml.maker):
-        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near=near_to)
-    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near=near_to)
+    if nvml.availability().usable or why_silent(nvml.maker):
+        return RunDevices(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near=near_to)
+    return RunDevices(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near=near_to)
 
 
 def near_to(devices: Iterable[Device]) -> Mapping[str, str]:
@@ -194,12 +194,12 @@ def pick_device(options: Any) -> None:
     """
     import os
 
-    from pytest_perfgate.app.instrument import picked
+    from pytest_perfgate.app.instrument import named_device
 
     devices = fleet() if options.perfgate_device else None
     if devices is None or not devices.devices:
         return
-    device = picked(devices.devices, options.perfgate_device)
+    device = named_device(devices.devices, options.perfgate_device)
     os.environ.update(devices.surroundings([device]))
     options.perfgate_device = device.uuid
 
@@ -348,11 +348,11 @@ def sheet_lock(project: Config, card: Any) -> float | None:
 def management() -> Nvml | Amd:
     """Return the management library of this machine's devices, NVIDIA's or AMD's; raise if it hangs."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
-    from pytest_perfgate.adapters.bindings.border import silence
+    from pytest_perfgate.adapters.bindings.border import why_silent
     from pytest_perfgate.adapters.bindings.nvml import Nvml
 
     nvml, amd = Nvml(), Amd()
-    chosen = nvml.availability().usable or silence(nvml.maker)
+    chosen = nvml.availability().usable or why_silent(nvml.maker)
     return nvml if chosen or not amd.availability().usable else amd
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.visible import visible_cards
-from pytest_perfgate.app.instrument import picked
+from pytest_perfgate.app.instrument import named_device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.measuring import insist_on_devices
 from pytest_perfgate.wiring.devices import fleet, pick_device
@@ -71,10 +71,10 @@ def seen_through_two_libraries() -> dict:
 def picked_device() -> dict:
     os.environ["CUDA_VISIBLE_DEVICES"] = "3,1"
     machine = fleet()
-    picks = {name: picked(machine.devices, name).pci for name in ("0", "1", CARD.format(2), CARD.format(2)[4:])}
+    picks = {name: named_device(machine.devices, name).pci for name in ("0", "1", CARD.format(2), CARD.format(2)[4:])}
     for wrong in ("2", CARD.format(1)):
         try:
-            picked(machine.devices, wrong)
+            named_device(machine.devices, wrong)
         except PerfgateError as error:
             picks[f"not {wrong}"] = error.code.name
     picks["few"] = [fleet().few(2), fleet().few(3)]

@@ -71,13 +71,13 @@ class ParentChannel:
         try:
             self._line.send(answer)
         except OSError:
-            _leave()
+            _exit_now()
 
     def receive(self) -> Command:
         try:
             command: Command = self._line.receive()
         except (EOFError, OSError):
-            _leave()
+            _exit_now()
         return command
 
     def forked(self, refusal: Callable[[], str]) -> tuple[ParentChannel, str]:
@@ -91,7 +91,7 @@ class ParentChannel:
             if isinstance(order, Reap):
                 self.send(Reaped(code=_exit_code(order.pid)))
             elif not isinstance(order, Fork):
-                _leave()
+                _exit_now()
             elif why := refusal():
                 self.send(Forked(why=why))
             elif pid := os.fork():
@@ -102,7 +102,7 @@ class ParentChannel:
                 end_with_parent()
                 os.setpgid(0, 0)
                 if os.getppid() != me:
-                    _leave()
+                    _exit_now()
                 self._line.drop()
                 os.environ[MARK] = order.mark  # marks the fork's own children, apart from those of its siblings
                 return connect_parent(order.address), order.output
@@ -132,7 +132,7 @@ def _exit_code(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _leave() -> Any:
+def _exit_now() -> Any:
     """Exit at once, because the parent is gone, without running any more of the user's tests."""
     os._exit(0)
 

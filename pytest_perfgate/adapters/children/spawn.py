@@ -79,21 +79,21 @@ class Watcher:
                         ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet,
                         cwd="/", env={"PATH": os.defpath, "parent": str(os.getpid())}, start_new_session=True,
                     )  # fmt: skip
-                    atexit.register(self._leave)
-            self._tell(f"+ {group}\n")
+                    atexit.register(self._end_shell)
+            self._write_line(f"+ {group}\n")
 
     def end(self, group: int) -> None:
         with self._lock:
-            self._tell(f"- {group}\n")
+            self._write_line(f"- {group}\n")
 
-    def _leave(self) -> None:
+    def _end_shell(self) -> None:
         """End the shell with this process; it ends what still runs."""
         if self._shell is not None and self._shell.stdin is not None:
             with suppress(OSError, subprocess.TimeoutExpired):
                 self._shell.stdin.close()
                 self._shell.wait(timeout=_GRACE_S)
 
-    def _tell(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         if self._shell is not None and self._shell.stdin is not None:
             with suppress(OSError):
                 self._shell.stdin.write(text.encode())
@@ -297,7 +297,7 @@ class ProcessFamily:
         """Return whether all of them ended in time; a killed one loses its mark shortly before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.leader.wait(timeout=max(0.0, until - seconds()))
-            while _lives(self.leader.pid, others) or (again and marked(self._mark)):
+            while _is_running(self.leader.pid, others) or (again and marked(self._mark)):
                 if seconds() > until:
                     return False
                 time.sleep(0.02)
@@ -305,7 +305,7 @@ class ProcessFamily:
         return False
 
 
-def _lives(group: int, others: tuple[int, ...]) -> bool:
+def _is_running(group: int, others: tuple[int, ...]) -> bool:
     """Return whether a group or others have a running member; zombies, which many containers keep, do not count."""
     try:
         os.killpg(group, 0)
@@ -335,7 +335,7 @@ R = TypeVar("R")
 LOCAL = "local"
 
 
-def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
+def mapper(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
     """Return a function that maps over items: on the scheduler ``tcp://HOST:PORT``, or ``local`` in processes here."""
     if not address:
         return map

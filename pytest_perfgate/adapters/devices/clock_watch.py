@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from pytest_perfgate.adapters.bindings.border import PATIENCE_S, expendable
 from pytest_perfgate.adapters.bindings.nvml import HARMLESS, POWER_CAP, REASONS, ClockSample, Counts
-from pytest_perfgate.adapters.system.processes import Others
+from pytest_perfgate.adapters.system.processes import OtherProcesses
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING, Sampling
@@ -50,7 +50,7 @@ class CounterReading(NamedTuple):
 class DeviceSampler:
     """Reads one device, from one thread."""
 
-    def __init__(self, device: Watched, other_processes: Callable[[Pids], Others], sampling: Sampling) -> None:
+    def __init__(self, device: Watched, other_processes: Callable[[Pids], OtherProcesses], sampling: Sampling) -> None:
         self._device, self._other_processes, self._sampling = device, other_processes, sampling
         self._looks: list[MarkedReading] = []
         self._readings: list[CounterReading] = []
@@ -61,7 +61,7 @@ class DeviceSampler:
         """Whether the processes on the device are unknown."""
         self.fault = ""
 
-    def look(self, *, last: bool = False) -> bool:
+    def read_sample(self, *, last: bool = False) -> bool:
         """Read the device; return False after an error, which is kept: a thread's end would go unnoticed."""
         try:
             self._count(last=last)
@@ -209,7 +209,7 @@ class DeviceWatch:
         device: Watched,
         *,
         lock: LockedClocks = UNLOCKED,
-        other_processes: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - none by default
+        other_processes: Callable[[Pids], OtherProcesses] = lambda pids: OtherProcesses(),  # noqa: ARG005 - none by default
         period_s: float = PERIOD_S,
         sampling: Sampling = SAMPLING,
         patience_s: float = PATIENCE_S,
@@ -245,7 +245,7 @@ class DeviceWatch:
             self._sampling.tell(before)
             self._sampling.ask(self._held_still)
             self._done = True
-            raise PerfgateError("driver-silent", self._silence())
+            raise PerfgateError("driver-silent", self._why_silent())
 
     def end(self) -> None:
         self._sampling.tell(self._before)
@@ -257,20 +257,20 @@ class DeviceWatch:
 
     def _run(self) -> None:
         with expendable():
-            well = self._sampler.look()
+            well = self._sampler.read_sample()
             self._looked.set()
             while well:
                 self._wake.wait(self._period)
                 self._wake.clear()
                 last = self._done
-                well = self._sampler.look(last=last) and not last
+                well = self._sampler.read_sample(last=last) and not last
 
-    def _silence(self) -> str:
+    def _why_silent(self) -> str:
         return f"the driver did not answer for {self._patience:g} s"
 
     def steady(self) -> bool:
         """Return whether clock and power are stable; True for a device that can no longer be read, to end the wait."""
-        return not self._thread.is_alive() or (still(self._sampler.loaded()) and self._held_still())
+        return not self._thread.is_alive() or (readings_agree(self._sampler.loaded()) and self._held_still())
 
     # The results.
 
@@ -319,7 +319,7 @@ class DeviceWatch:
         return (*self._extra, *self._losses(), *throttled(self._sampler), *self._clock_moves(), *self._foreign_use())
 
     def _losses(self) -> Iterator[Problem]:
-        silent = self._silence() if self._silent else ""
+        silent = self._why_silent() if self._silent else ""
         if what := self._sampler.fault or silent or self._sampler.failed():
             yield Problem(code="device-lost", what=what, retry=False)
 
@@ -368,7 +368,7 @@ def throttled(sampler: DeviceSampler) -> Iterator[Problem]:
         yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
 
-def still(looks: Sequence[ClockSample]) -> bool:
+def readings_agree(looks: Sequence[ClockSample]) -> bool:
     """Return whether the last readings agree; the clock varies at the power limit, and the power may far below it."""
     recent = looks[-STILL:]
     if len(looks) < LEAST:
@@ -377,10 +377,10 @@ def still(looks: Sequence[ClockSample]) -> bool:
     free = not any(limited) and all((one.drawn or 1) < NEAR_LIMIT for one in looks[-LEAST:])
     watts = [] if free else [sample.watts for sample in recent if sample.watts is not None]
     clocks = [] if all(limited) else list(_plausible(sample.sm_hz for sample in recent))
-    return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)
+    return _within_fraction(watts, STILL_WATTS) and _within_fraction(clocks, STILL_CLOCK)
 
 
-def _close(numbers: Sequence[float], within: float) -> bool:
+def _within_fraction(numbers: Sequence[float], within: float) -> bool:
     return not numbers or max(numbers) <= min(numbers) * (1 + within)
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.bindings.border import silence
+from pytest_perfgate.adapters.bindings.border import why_silent
 from pytest_perfgate.adapters.bindings.nvml import CardHealth, Nvml, XidListener
 from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, read_back, run_head, take_lock
 from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, LockedClocks
-from pytest_perfgate.adapters.system.processes import Others, others
+from pytest_perfgate.adapters.system.processes import OtherProcesses, other_processes_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -137,7 +137,7 @@ class CardClocks:
     def _reach(self, device: Device) -> Availability:
         """Return whether the library can query this card; one that hangs is an error, not a missing library."""
         availability = self.availability()
-        if why := silence(str(getattr(self._library, "maker", ""))):
+        if why := why_silent(str(getattr(self._library, "maker", ""))):
             raise PerfgateError("driver-silent", why)
         if availability.usable and not (device.uuid or device.pci):
             why = f"{device.name} cannot be matched to a card: its library gives neither UUID nor bus"
@@ -263,8 +263,8 @@ def lock_frequency(device: Device) -> float | None:
     return device.spec.lock_hz if device.spec else None
 
 
-def other_processes(pids: tuple[int, ...]) -> Others:
-    return others(pids, run_head())
+def other_processes(pids: tuple[int, ...]) -> OtherProcesses:
+    return other_processes_of(pids, run_head())
 
 
 class Unwatched:

@@ -58,7 +58,7 @@ class DeviceLeases:
             return
         with self._locked(device) as file:
             token, owner = secrets.token_hex(8), os.getpid()
-            self._sign(file, device, token)
+            self._write_owner(file, device, token)
             before = os.environ.get(VARIABLE, "")
             os.environ[VARIABLE] = f"{before};{device}={token}" if before else f"{device}={token}"
             try:
@@ -69,7 +69,7 @@ class DeviceLeases:
                 else:
                     os.environ.pop(VARIABLE, None)
                 if os.getpid() == owner:
-                    _let_go(file)
+                    _unlock(file)
 
     @contextmanager
     def hold_all(self, devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -121,7 +121,7 @@ class DeviceLeases:
         who = self.owner(device)
         return f"process {who} measures on {device}" if who else f"{device} is taken"
 
-    def _sign(self, file: int, device: str, token: str) -> None:
+    def _write_owner(self, file: int, device: str, token: str) -> None:
         pid = os.getpid()
         record = {"device": device, "pid": pid, "started": started(pid), "token": token}
         with usable(self._folder):
@@ -156,7 +156,7 @@ def _try_lock(file: int) -> bool:
     return try_lock(file)
 
 
-def _let_go(file: int) -> None:
+def _unlock(file: int) -> None:
     """Unlock explicitly, because a process that the measured call forked keeps the file open."""
     os.ftruncate(file, 0)
     unlock(file)

@@ -202,7 +202,7 @@ def read_pytest_benchmark(path: Path) -> BenchFile:
         results=tuple(_pytest_benchmark_result(bench, str(path)) for bench in benches),
         commit=str(commit.get("id") or "").replace("unversioned", ""),  # outside of a repository
         when=str(body.get("datetime") or commit.get("time") or ""),
-        machine=_brand(body.get("machine_info")),
+        machine=_processor_name(body.get("machine_info")),
     )
 
 
@@ -223,7 +223,7 @@ def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
     )
 
 
-def _brand(machine: Any) -> str:
+def _processor_name(machine: Any) -> str:
     cpu = mapping(mapping(machine).get("cpu"))
     return str(cpu.get("brand_raw") or cpu.get("brand") or "")
 

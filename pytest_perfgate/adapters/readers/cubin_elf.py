@@ -127,7 +127,7 @@ def _read(elf: _Elf) -> CubinFile:
     values = {s: n for name, section in pairs if name == _INFO for s, n in numbers(elf.bytes_of(section)).items()}
     symbols = list(_symbols(elf))
     headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
-    sizes, unsaid = _sizes(pairs), _unsaid(elf, pairs)
+    sizes, unsaid = _sizes(pairs), _left_to_linker(elf, pairs)
     infos = ((name[len(_INFO) + 1 :], section) for name, section in pairs if name.startswith(f"{_INFO}."))
     return CubinFile(
         words={name[len(_TEXT) :]: elf.bytes_of(section) for name, section in pairs if name.startswith(_TEXT)},
@@ -153,7 +153,7 @@ def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
     return sizes
 
 
-def _unsaid(elf: _Elf, pairs: list[tuple[str, Section]]) -> dict[str, tuple[str, ...]]:
+def _left_to_linker(elf: _Elf, pairs: list[tuple[str, Section]]) -> dict[str, tuple[str, ...]]:
     """Return what only the linker settles: some shared memory, and the registers and stack of callers."""
     if struct.unpack_from("<H", elf.data, 16)[0] != _UNLINKED:
         return {}

@@ -125,7 +125,7 @@ def _split_events_error(columns: Columns) -> PerfgateError:
 
 def _to_nanoseconds(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Convert microseconds to integer nanoseconds relative to the earliest start, and return that start."""
-    stamps, spans, far = table["ts"], table["dur"], _far(table)
+    stamps, spans, far = table["ts"], table["dur"], _of_another_clock(table)
     base = float(stamps[~far].min())
     if not abs(base) < _LONGEST:
         what, fix = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
@@ -143,7 +143,7 @@ def _to_nanoseconds(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     return base
 
 
-def _far(table: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _of_another_clock(table: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Return the GPU events of one rank that start more than a day from most others: their clock was another one."""
     gpu: NDArray[np.bool_] = np.isin(table["category"], GPU) & (table["rank"].min() == table["rank"].max())
     if gpu.any():

@@ -98,7 +98,7 @@ class Columns:
         self.frames = frames
         self.passed = 0
         """Frames of the interpreter that were skipped."""
-        self._telling = _Telling()
+        self._telling = _NeededFrames()
         self.names: Interned[str] = Interned()
         self.threads: Interned[tuple[Any, Any, Any]] = Interned()
         self.queues: Interned[tuple[Any, Any, Any]] = Interned()
@@ -297,7 +297,7 @@ COLUMNS = (
 """The columns of a trace."""
 
 
-class _Telling(dict[str, bool]):
+class _NeededFrames(dict[str, bool]):
     """Whether a frame of that name is needed for more than call stacks."""
 
     def __missing__(self, name: str) -> bool:

@@ -111,7 +111,7 @@ def _pages(text: str) -> list[tuple[int, str]]:
 def _kernels(page: str, first: int, place: str) -> Iterator[Found]:
     rows = _rows(page, first, place)
     if rows:
-        parse = _long if "Metric Name" in rows[0][1] else _wide
+        parse = _of_long_page if "Metric Name" in rows[0][1] else _of_wide_page
         yield from parse(_with_points(rows), place)
 
 
@@ -205,7 +205,7 @@ def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
     return [row.get(name) for name, unit in first.items() if unit in _TICKS for _, row in rows[1:]]
 
 
-def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
+def _of_long_page(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     """Yield the launches of a page with one line a metric; lines and rules of one ``ID`` belong together."""
     launches: dict[tuple[str, ...], list[Numbered]] = {}
     for line, row in rows:
@@ -231,7 +231,7 @@ def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -
         raise _fault(place, what, "two lines of one launch and one metric, or a line under another launch's number")
 
 
-def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
+def _of_wide_page(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     """Yield the launches of a page with one column a metric; units stand in a line of their own or in the header."""
     head = rows[0][1]
     apart = not (head.get(_FIRST) or head.get(_NAME) or "").strip()

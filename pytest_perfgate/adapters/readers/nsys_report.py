@@ -125,7 +125,7 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
     public = [name for name in tables if not is_secret(name)]
     chosen = {name: _selected(target, name, public) for name in public}
     changed = _clean_with(target, _names(target, tables))
-    target.set_authorizer(_door)
+    target.set_authorizer(_authorize)
     target.execute("BEGIN")
     for name in public:
         target.execute(tables[name])
@@ -234,7 +234,7 @@ def _uri(path: Path, mode: str) -> str:
     return f"file:{quote(str(path.resolve()))}?mode={mode}"
 
 
-def _door(action: int, table: str | None, *_: object) -> int:
+def _authorize(action: int, table: str | None, *_: object) -> int:
     """Deny SQLite the columns of a dropped table; it asks before it reads one."""
     refused = action == sqlite3.SQLITE_READ and table is not None and is_secret(table)
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK

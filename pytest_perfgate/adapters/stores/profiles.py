@@ -34,7 +34,7 @@ class ProfileFolders:
     def fresh(self, mode: str, nodeid: str) -> Path:
         """Create an empty folder for one profile; simultaneous calls get different ones."""
         case, _, params = nodeid.partition("[")
-        home = self._home / safe(mode) / safe(case) / (own(params.removesuffix("]")) or "none")
+        home = self._home / safe(mode) / safe(case) / (unique_name(params.removesuffix("]")) or "none")
         stamp = time.strftime("%Y%m%dT%H%M%S")
         for number in range(1000):
             folder = home / (f"{stamp}-{number}" if number else stamp)
@@ -102,7 +102,7 @@ def safe(text: str) -> str:
     return name if len(name) <= _LONGEST else _with_digest(name, text)
 
 
-def own(text: str) -> str:
+def unique_name(text: str) -> str:
     """Return a file name that no other text has: where signs were replaced, it gets a digest."""
     name = safe(text)
     return name if name == text else _with_digest(name, text)
@@ -111,7 +111,7 @@ def own(text: str) -> str:
 def folder_name(nodeid: str) -> str:
     """Return the name of a case's own folder."""
     case, bracket, params = nodeid.partition("[")
-    return safe(f"{case}{bracket}{own(params.removesuffix(']'))}")
+    return safe(f"{case}{bracket}{unique_name(params.removesuffix(']'))}")
 
 
 def _with_digest(name: str, text: str) -> str:

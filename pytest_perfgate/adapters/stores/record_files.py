@@ -40,7 +40,7 @@ def render_samples(report: RunReport) -> bytes:
     for samples in _processes(report):
         for column in (samples.durations, samples.clock_hz):
             numbers.extend(column)
-    return MAGIC + zlib.compress(_little(numbers).tobytes(), 6)
+    return MAGIC + zlib.compress(_little_endian(numbers).tobytes(), 6)
 
 
 def counts(report: RunReport) -> Counts:
@@ -69,7 +69,7 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, c
     if not unpacking.eof or len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
         raise PerfgateError("record-unreadable", "the samples belong to another record", place=place)
     filled = _with_clocks if clocks_only else _with_arrays
-    return _mapped(report, filled(processes, flat, _little(numbers)))
+    return _mapped(report, filled(processes, flat, _little_endian(numbers)))
 
 
 def _with_arrays(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
@@ -102,7 +102,7 @@ def _mapped(report: RunReport, processes: Iterator[Samples]) -> RunReport:
     return replace(report, cases=tuple(case(old) for old in report.cases))
 
 
-def _little(numbers: array[float]) -> array[float]:
+def _little_endian(numbers: array[float]) -> array[float]:
     if sys.byteorder == "big":
         numbers = array("d", numbers)
         numbers.byteswap()
@@ -208,7 +208,7 @@ def _of_today(written: Any, name: str) -> Any:
     return {_FORMER[name].get(key, key): value for key, value in written.items()}
 
 
-def bare(tree: Any, shared: list[Any]) -> Any:
+def reduced_tree(tree: Any, shared: list[Any]) -> Any:
     """Reduce a run's tree to what the history stores of each case; equal verdicts and processes are stored once."""
     if not isinstance(tree, dict) or not isinstance(tree.get("cases"), list):
         return tree
@@ -269,7 +269,7 @@ _SLOWEST = 4096
 """The least bytes a second; a slower server might never finish, and no timeout of a single read would notice."""
 
 
-class _Refused(Exception):
+class _RequestFailed(Exception):
     """The error in words, and whether a retry may help."""
 
     def __init__(self, message: str, *, again: bool = False) -> None:
@@ -283,17 +283,17 @@ def fetched(url: str, *, wait: float = _WAIT) -> bytes:
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(wait * 2 ** (attempt - 1))
-        answer = _Asking(url)
+        answer = _RequestThread(url)
         try:
             return answer.content()
-        except _Refused as fault:
+        except _RequestFailed as fault:
             last = str(fault)
             if not fault.again:
                 break
     raise PerfgateError("record-fetch", last, place=without_secrets(url))
 
 
-class _Asking(Thread):
+class _RequestThread(Thread):
     """One request, in a thread, so that its progress is watched even while it blocks."""
 
     def __init__(self, url: str) -> None:
@@ -309,7 +309,9 @@ class _Asking(Thread):
         received = 0
         while self._waits():
             if len(self._data) - received < _SLOWEST * _LOOK:
-                raise _Refused(f"the server sent {len(self._data) - received} bytes in {_LOOK:g} s and was not done")
+                raise _RequestFailed(
+                    f"the server sent {len(self._data) - received} bytes in {_LOOK:g} s and was not done"
+                )
             received = len(self._data)
         if self._fault is not None:
             raise self._fault
@@ -333,11 +335,11 @@ class _Asking(Thread):
             with requests.get(self._url, timeout=(_CONNECT, _ANSWER), stream=True) as answer:
                 if answer.status_code >= 300:
                     again = answer.status_code >= 500 or answer.status_code == 429
-                    raise _Refused(f"the server answers {answer.status_code} {answer.reason}", again=again)
+                    raise _RequestFailed(f"the server answers {answer.status_code} {answer.reason}", again=again)
                 for chunk in answer.iter_content(_CHUNK):
                     self._data += chunk
                     if len(self._data) > _LARGEST:
-                        raise _Refused(f"it is larger than {_LARGEST >> 20} MiB")
+                        raise _RequestFailed(f"it is larger than {_LARGEST >> 20} MiB")
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
             raise _refusal(fault) from fault
 
@@ -361,12 +363,12 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
 """Types of errors, outermost or in the chain of causes, with their meaning to the user."""
 
 
-def _refusal(fault: BaseException) -> _Refused:
+def _refusal(fault: BaseException) -> _RequestFailed:
     names = {type(one).__name__ for one in _chain(fault)}
     for types, words, again in _WORDS:
         if names & types:
-            return _Refused(words, again=again)
-    return _Refused(f"the connection failed: {type(fault).__name__}", again=True)
+            return _RequestFailed(words, again=again)
+    return _RequestFailed(f"the connection failed: {type(fault).__name__}", again=True)
 
 
 def _chain(fault: Any) -> Iterator[BaseException]:

@@ -21,10 +21,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import msgspec
 
 from pytest_perfgate.adapters.stores.record_files import (
-    bare,
     counts,
     fetched,
     packed,
+    reduced_tree,
     render_samples,
     unpacked,
     with_samples,
@@ -223,7 +223,7 @@ def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunRe
         raise PerfgateError("record-version", what, place=place)
     try:
         tree, shared = body.get("run"), body.get("shared", [])
-        report = unpacked(bare(tree, shared) if spare else tree, shared, RunReport)
+        report = unpacked(reduced_tree(tree, shared) if spare else tree, shared, RunReport)
         return report, dict(body.get("samples") or {})
     except (msgspec.ValidationError, LookupError, TypeError, ValueError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it does not fit the schema: {fault}", place=place) from fault

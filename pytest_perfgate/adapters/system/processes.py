@@ -189,7 +189,7 @@ def lineage(pid: int) -> tuple[int, ...]:
     return tuple(line)
 
 
-class Others(NamedTuple):
+class OtherProcesses(NamedTuple):
     """Processes that may not belong to this run."""
 
     foreign: tuple[int, ...] = ()
@@ -198,12 +198,12 @@ class Others(NamedTuple):
     """Processes missing from this process table: of another container, or our own with numbers from outside."""
 
 
-def others(pids: tuple[int, ...], root: int) -> Others:
+def other_processes_of(pids: tuple[int, ...], root: int) -> OtherProcesses:
     """Return processes that are not below the run's root and not above this one."""
     me = os.getpid()
     own = {me, *lineage(me)} - ({1} - {me, root})
     present = tuple(pid for pid in pids if (PROC / str(pid)).exists())
-    return Others(
+    return OtherProcesses(
         foreign=tuple(pid for pid in present if pid not in own and root not in lineage(pid)),
         elsewhere=tuple(pid for pid in pids if pid not in present),
     )

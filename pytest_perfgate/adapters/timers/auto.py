@@ -12,7 +12,7 @@ from weakref import WeakSet
 from pytest_perfgate.adapters.timers.bench import Rules, TimedCall, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
     TRIALS,
-    Empty,
+    EmptyPair,
     allocate,
     calibrated,
     chunk_of,
@@ -124,7 +124,7 @@ def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
     return TimerChoice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
 
 
-def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "", *, in_turns: bool = False) -> TimerChoice:
+def chosen(duration: float, empty: EmptyPair, dry: bool, leaning: str = "", *, in_turns: bool = False) -> TimerChoice:
     """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
     text = f"a sample takes {duration / 1e3:.4g} µs, {times:.0f} times the overhead and resolution of an event pair"
@@ -197,7 +197,7 @@ class GraphTimer:
         return pairs.samples(gap, more=(("graph", graph), ("agreement", near)))
 
 
-def recorded(bench: TimedCall, turns: Sequence[Call], empty: Empty) -> Recording:
+def recorded(bench: TimedCall, turns: Sequence[Call], empty: EmptyPair) -> Recording:
     """Record as many calls as a pair of events can time, and at least as many as there are buffers."""
     calls = max(bench.plan.calls, len(turns), FIRST_CALLS)
     one, many = _time(bench, turns, 1), _time(bench, turns, calls)

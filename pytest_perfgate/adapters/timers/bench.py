@@ -44,7 +44,7 @@ class WarmUp(Protocol):
     def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
 
 
-class Warmth(NamedTuple):
+class WarmUpResult(NamedTuple):
     """The result of warming up."""
 
     calls: int = 0
@@ -108,10 +108,10 @@ class TimedCall:
         self.runtime.synchronize()
         return self.clock() - begun
 
-    def warm(self) -> Warmth:
+    def warm(self) -> WarmUpResult:
         """Warm up, with the flushes of the measurement, until call and device are stable."""
         if self.plan.warmup_ns <= 0 and self.plan.settle_ns <= 0:
-            return Warmth()
+            return WarmUpResult()
         self.rules.sampling.loads += 1
         medians: list[float] = []
         begun, calls, spent = self.clock(), 0, 0.0
@@ -119,7 +119,7 @@ class TimedCall:
             medians.append(median(self.once() for _ in range(_WARM_BATCH)))
             calls += _WARM_BATCH + (0 if self._settled(spent) else self._load(medians[-1]))
             spent = self.clock() - begun
-        return Warmth(calls, spent, settled=self.rules.sampling.steady())
+        return WarmUpResult(calls, spent, settled=self.rules.sampling.steady())
 
     def _settled(self, spent: float) -> bool:
         """Return whether the device has settled, or its time to settle is over."""
@@ -217,7 +217,7 @@ class NoCpuLoad:
         return LoadSample(0.0, 0.0, 0.0)
 
 
-class _Look(NamedTuple):
+class _LoadReading(NamedTuple):
     clock: int
     delays: Mapping[str, int]
     """Nanoseconds that each thread has queued so far; empty if unknown."""
@@ -272,8 +272,8 @@ def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     return replace(samples, unqueued=unqueued, others=others, blocked=blocked, helpers=helpers)
 
 
-def _read_load() -> _Look:
-    return _Look(HOST_CLOCK.wall(), _delays(), _busy(), HOST_CLOCK.process(), HOST_CLOCK.thread())
+def _read_load() -> _LoadReading:
+    return _LoadReading(HOST_CLOCK.wall(), _delays(), _busy(), HOST_CLOCK.process(), HOST_CLOCK.thread())
 
 
 def _delays() -> dict[str, int]:

@@ -12,7 +12,7 @@ from pytest_perfgate.adapters.timers.bench import (
     Rules,
     TimedCall,
     Undisturbed,
-    Warmth,
+    WarmUpResult,
     checked_readings,
     queue_availability,
     queue_of,
@@ -63,7 +63,7 @@ class CallActivity:
     """The sum of the kernels' own times: more than busy if streams overlap."""
 
 
-class Dropped(Exception):
+class RecordsLost(Exception):
     """Records were lost, so that these samples are not a measurement."""
 
     def __init__(self, what: str, samples: int) -> None:
@@ -98,11 +98,11 @@ class CuptiTimer:
         for size in SIZES:
             try:
                 return self._measured(bench, size, warmth, discarded)
-            except Dropped as lost:  # noqa: PERF203 - at most three turns
+            except RecordsLost as lost:  # noqa: PERF203 - at most three turns
                 discarded.append(Discard(reason=f"{lost.what} ({size // 1024} KiB buffers)", count=lost.samples))
         raise PerfgateError("cupti-dropped", "; ".join(d.reason for d in discarded))
 
-    def _measured(self, bench: TimedCall, size: int, warmth: Warmth, discarded: Sequence[Discard]) -> Samples:
+    def _measured(self, bench: TimedCall, size: int, warmth: WarmUpResult, discarded: Sequence[Discard]) -> Samples:
         activities: list[CallActivity] = []
 
         def take() -> list[float]:
@@ -153,7 +153,7 @@ class CuptiTimer:
         records = list(recorder.drain())
         lost = recorder.dropped()
         if lost:
-            raise Dropped(f"{lost} records dropped", first + count)
+            raise RecordsLost(f"{lost} records dropped", first + count)
         activities = [_activity([r for r in records if r.call == call], call) for call in ids]
         ours = [r for r in records if r.call in ids]
         if count > 1:  # a lone call is the first after CUPTI started, shows its records, and is no sample
@@ -186,7 +186,7 @@ def _same_kernels(activities: Sequence[CallActivity]) -> None:
     """Refuse calls that differ in their number of kernels, since lost records would look the same."""
     counts = {activity.kernels for activity in activities}
     if len(counts) > 1:
-        raise Dropped(f"calls left between {min(counts)} and {max(counts)} records", len(activities))
+        raise RecordsLost(f"calls left between {min(counts)} and {max(counts)} records", len(activities))
 
 
 def _notes(activities: Sequence[CallActivity]) -> tuple[tuple[str, str], ...]:

@@ -51,7 +51,7 @@ MOST_CALLS, ROW_NS = 16, 5e6
 
 
 @value
-class Aside:
+class HostView:
     """Calls as the host sees them from outside of their queue."""
 
     lasted: float
@@ -64,7 +64,7 @@ class Aside:
     """The time by events as a part of the host's wait."""
 
 
-class Outside(NamedTuple):
+class OtherQueues(NamedTuple):
     """What was observed of work on other queues."""
 
     problems: tuple[Problem, ...] = ()
@@ -72,7 +72,7 @@ class Outside(NamedTuple):
 
 
 @value
-class Empty:
+class EmptyPair:
     """What a pair of events reads in addition to the work between them."""
 
     overhead: float
@@ -100,10 +100,10 @@ class EventPairs(list["Pair"]):
         self.records = [(start.record, end.record) for start, end in self]
         self.milliseconds = any(isinstance(end, SupportsLook) for _, end in self[:1])
         """Whether readings are milliseconds, else nanoseconds; all events are of one runtime."""
-        self.looks = [look(start, end) for start, end in self]
+        self.looks = [reading_call(start, end) for start, end in self]
 
 
-def look(start: Event, end: Event) -> Look:
+def reading_call(start: Event, end: Event) -> Look:
     """Return the function that reads a pair and its argument, the library's own method if it offers one."""
     return end.look(start) if isinstance(end, SupportsLook) else (end.since, start)
 
@@ -131,7 +131,7 @@ def read(pairs: EventPairs) -> list[float]:
         raise PerfgateError("timer-broken", what) from error
 
 
-def empty_pair(runtime: QueueRuntime) -> Empty:
+def empty_pair(runtime: QueueRuntime) -> EmptyPair:
     """Return the overhead of a pair, measured on this machine now."""
     pairs = allocate(runtime, EMPTY_PAIRS)
     runtime.synchronize()
@@ -142,7 +142,7 @@ def empty_pair(runtime: QueueRuntime) -> Empty:
     readings = read(pairs)
     if not all(isfinite(r) and r >= 0 for r in readings):
         raise PerfgateError("timer-broken", f"an empty pair of events read {min(readings):g} ns")
-    return Empty(overhead=median(readings))
+    return EmptyPair(overhead=median(readings))
 
 
 def believable(lasted: float, passed: float, count: int, timer: str) -> None:
@@ -156,7 +156,7 @@ def believable(lasted: float, passed: float, count: int, timer: str) -> None:
         raise PerfgateError("timer-broken", what)
 
 
-def refuse_short(duration: float, empty: Empty, timer: str, calls: int, play: float = 1.0) -> None:
+def refuse_short(duration: float, empty: EmptyPair, timer: str, calls: int, play: float = 1.0) -> None:
     """Raise if the pair would mostly measure itself."""
     if play * duration < empty.shortest:
         what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
@@ -184,7 +184,7 @@ def idle_pairs(bench: TimedCall) -> list[float]:
 
 def queued(bench: TimedCall, pairs: EventPairs, calls: int = 1) -> tuple[list[float], bool]:
     """Return samples before one synchronisation, and whether the queue ran empty meanwhile."""
-    loop = _plain if calls == 1 and not bench.prepares else _prepared
+    loop = _tight_loop if calls == 1 and not bench.prepares else _prepared
     clock, synchronize = bench.clock, bench.runtime.synchronize
     synchronize()
     with Undisturbed():
@@ -201,7 +201,7 @@ def queued(bench: TimedCall, pairs: EventPairs, calls: int = 1) -> tuple[list[fl
     return durations, ended - enqueued < 0.1 * (ended - begun)
 
 
-def _plain(bench: TimedCall, records: list[tuple[Record, Record]], calls: int) -> None:
+def _tight_loop(bench: TimedCall, records: list[tuple[Record, Record]], calls: int) -> None:
     """Record calls in the tightest loop: its cost on the host limits how short calls may be to keep the queue full."""
     del calls
     call = bench.call
@@ -236,7 +236,7 @@ def record_calls(start: Event, end: Event, call: Call, calls: int = 1) -> None:
     end.record()
 
 
-def find_other_work(bench: TimedCall) -> Outside:
+def find_other_work(bench: TimedCall) -> OtherQueues:
     """Return whether work remains on another queue after the last event of a call.
 
     For a short call it would be lost in the noise of waiting, but over many calls in a row it adds up. A delayed host
@@ -248,19 +248,19 @@ def find_other_work(bench: TimedCall) -> Outside:
     _keeps_time(bench, [aside.rate for aside in asides.values()])
     calls = next((calls for calls, aside in asides.items() if aside.remaining > _allowed(aside)), 0)
     if not calls:
-        return Outside()
+        return OtherQueues()
     again = [_work_after(bench, calls), _work_after(bench, calls if bench.prepares else 2 * calls)]
     own, after = f"{asides[calls].lasted:.0f} ns", f"{asides[calls].remaining:.0f} ns"
     if any(aside.least <= _allowed(aside) for aside in again):
         note = f"the device seemed at work for {after} after {own} of its own, and did not in other trials: no finding"
-        return Outside(notes=(("other streams", note),))
+        return OtherQueues(notes=(("other streams", note),))
     repeated = (("again", f"{aside.least:.0f} ns or more after {aside.lasted:.0f} ns") for aside in again)
     evidence = (("on this stream", own), ("still running after it", after), *repeated)
     what = "work ran on another stream, which the events around the call do not time"
-    return Outside(problems=(Problem(code="work-escaped", what=what, evidence=evidence, retry=False),))
+    return OtherQueues(problems=(Problem(code="work-escaped", what=what, evidence=evidence, retry=False),))
 
 
-def _allowed(aside: Aside) -> float:
+def _allowed(aside: HostView) -> float:
     return max(0.05 * aside.lasted, 20_000.0)
 
 
@@ -271,7 +271,7 @@ def _keeps_time(bench: TimedCall, rates: Sequence[float]) -> None:
         raise PerfgateError("timer-broken", what)
 
 
-def _work_after(bench: TimedCall, calls: int) -> Aside:
+def _work_after(bench: TimedCall, calls: int) -> HostView:
     """Return the time of so many calls, and how long the device works after their last event."""
     runtime, clock = bench.runtime, bench.clock
     idle, waits_after, lasted, waits = [], [], [], []
@@ -293,7 +293,7 @@ def _work_after(bench: TimedCall, calls: int) -> Aside:
         believable(lasted[-1], ended - begun, 1, "events")
         waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
     usual = median(idle)
-    return Aside(
+    return HostView(
         lasted=median(lasted),
         remaining=median(waits_after) - usual,
         least=sorted(waits_after)[1] - usual,
@@ -318,10 +318,10 @@ MOST_NS = 20_000.0
 DOUBTFUL = 0.01
 """The largest scatter of the fitted line, as a part of one kernel, for a usable offset."""
 
-_offsets: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
+_offsets: WeakKeyDictionary[QueueRuntime, dict[str, EmptyPair]] = WeakKeyDictionary()
 
 
-def calibrated(bench: TimedCall) -> Empty:
+def calibrated(bench: TimedCall) -> EmptyPair:
     """Return the pair's offset on this device, fitted once a process, or else the reading of an empty pair."""
     runtime = bench.runtime
     device = runtime.device()
@@ -332,12 +332,12 @@ def calibrated(bench: TimedCall) -> Empty:
     return offsets[name]
 
 
-def net(durations: Sequence[float], empty: Empty, calls: int = 1) -> tuple[float, ...]:
+def net(durations: Sequence[float], empty: EmptyPair, calls: int = 1) -> tuple[float, ...]:
     """Return times per call, without their part of the offset."""
     return tuple(duration - empty.taken_off / calls for duration in durations)
 
 
-def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
+def offset_note(empty: EmptyPair) -> tuple[tuple[str, str], ...]:
     """Return a note on the offset that is subtracted from each pair."""
     if not empty.taken_off:
         return (("offset", f"none taken off; an empty pair reads {empty.overhead:.0f} ns"),)
@@ -352,7 +352,7 @@ LONG_NS, CLOSE, CLOSE_SHORT = 20_000.0, 0.01, 0.03
 """A timer agrees with the device's records within 1 % from 20 us on, and within 3 % below, or notes it."""
 
 
-def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
+def agreement_note(took: float, empty: EmptyPair) -> tuple[tuple[str, str], ...]:
     """Return a note if a call's time may be too long by more than that."""
     part = empty.uncertain / took
     if part <= (CLOSE if took >= LONG_NS else CLOSE_SHORT):
@@ -363,7 +363,7 @@ def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
 _UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost of a pair of events is not known here"}
 
 
-def _measure_offset(bench: TimedCall) -> Empty:
+def _measure_offset(bench: TimedCall) -> EmptyPair:
     empty, runtime = empty_pair(bench.runtime), bench.runtime
     kernel = runtime.spin if isinstance(runtime, SupportsSpin) else runtime.flush
     equal = TimedCall(call=kernel, plan=Plan(), runtime=runtime, rules=bench.rules)
@@ -380,7 +380,7 @@ def _measure_offset(bench: TimedCall) -> Empty:
     offset, slope, doubt = fit_line([(count, median(r for c, r in points if c == count)) for count in COUNTS])
     if not 0 <= offset <= MOST_NS or doubt > DOUBTFUL * slope:
         return empty
-    return Empty(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
+    return EmptyPair(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
 
 
 def _reading(equal: TimedCall, count: int) -> float:

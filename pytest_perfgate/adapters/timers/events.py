@@ -13,7 +13,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     EventPairs,
-    Outside,
+    OtherQueues,
     agreement_note,
     allocate,
     believable,
@@ -69,7 +69,7 @@ class PairedSampling:
         self._bench, self._timer = bench, timer
         self.empty = calibrated(bench)
         self._warmth = bench.warm()
-        self._outside = Outside()
+        self._outside = OtherQueues()
 
     def accept(self, trial: Sequence[float], calls: int, watched: TimedCall | None = None) -> None:
         """Refuse a call that a trial shows to be too short, and look for its work on other queues, except in turns."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
-from pytest_perfgate.app.accepted import Accepted, Past
+from pytest_perfgate.app.accepted import Accepted, PastRuns
 from pytest_perfgate.app.conclude import Ending, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Identity
@@ -151,7 +151,7 @@ def test_a_damaged_one_is_found_before_anything_is_measured(tmp_path: Path) -> N
     file.write_text("garbage")
     with pytest.raises(PerfgateError, match="history-unreadable"):
         bench.read_baselines([case()])
-    Past(None).probe()
+    PastRuns(None).probe()
 
 
 def test_a_server_that_does_not_answer_costs_no_run_its_verdicts() -> None:
@@ -166,13 +166,13 @@ def test_a_server_that_does_not_answer_costs_no_run_its_verdicts() -> None:
             raise PerfgateError(self.code, "refused")
 
     server = Down("history-unreachable")
-    past = Past(server)
+    past = PastRuns(server)
     past.probe()
     assert past.fault.code.name == "history-unreachable"
     assert past.newest(measured(1e6)) == ()
     assert server.asked == 1, "each question would wait for its time-out"
     with pytest.raises(PerfgateError, match="history-unreadable"):
-        Past(Down("history-unreadable")).probe()
+        PastRuns(Down("history-unreadable")).probe()
 
 
 def broken(key: CaseKey, device: str, last: int = 0) -> list[HistoryEntry]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.conclude import capture_notes
-from pytest_perfgate.app.inspect import Shareable, every_view, trusted, view, with_captures
+from pytest_perfgate.app.inspect import AnonymousInspector, every_view, trusted, view, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -245,8 +245,8 @@ class Telling:
 
 
 def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
-    shareable = Shareable(Telling(), lambda _: Names(roots=frozenset({"/srv/repo"})))
-    for answer in (shareable.inspect([], {}), Shareable(Telling(), lambda _: Names()).compare([], [], {})):
+    shareable = AnonymousInspector(Telling(), lambda _: Names(roots=frozenset({"/srv/repo"})))
+    for answer in (shareable.inspect([], {}), AnonymousInspector(Telling(), lambda _: Names()).compare([], [], {})):
         assert answer.metrics.metrics[0].labels == (("op", "~/repo/k.py(3): f"),)
         (section,) = answer.views["report"]().blocks
         assert section.blocks[0].rows[1:] == (("[user]@[host]", None), ("annex", 2))
@@ -260,7 +260,7 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
 
 
 def test_a_file_that_is_given_twice_counts_once_or_not_at_all() -> None:
-    shareable = Shareable(Telling(), lambda _: Names())
+    shareable = AnonymousInspector(Telling(), lambda _: Names())
     with pytest.raises(PerfgateError, match="is given twice") as caught:
         shareable.inspect([Path("k.csv"), Path("j.csv"), Path("k.csv")], {})
     assert caught.value.code.name == "artifact-mixed"
@@ -276,7 +276,7 @@ def test_a_view_that_fills_the_memory_is_an_error_about_its_file() -> None:
             raise MemoryError
 
     with pytest.raises(PerfgateError, match="the memory is full") as caught:
-        Shareable(Filling(), lambda _: Names()).inspect([Path("k.csv")], {}).views["report"]()
+        AnonymousInspector(Filling(), lambda _: Names()).inspect([Path("k.csv")], {}).views["report"]()
     assert (caught.value.code.name, caught.value.place) == ("trace-memory", "k.csv")
 
 

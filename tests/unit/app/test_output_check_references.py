@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_perfgate.app.output_check import (
-    Same,
+    SameOutput,
     unequal,
 )
 from pytest_perfgate.model.errors import PerfgateError
@@ -101,7 +101,7 @@ def test_the_reference_is_asked_once_with_the_inputs_of_the_call() -> None:
         inputs.append(rows)
         return _reference(rows)
 
-    check = Same(reference, None, None).on_inputs(lambda: ([1.0, 2.0],))
+    check = SameOutput(reference, None, None).on_inputs(lambda: ([1.0, 2.0],))
     assert check([2.0, 4.0]) is True
     with pytest.raises(PerfgateError) as caught:
         check([2.0, 4.5])

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.instrument import picked
+from pytest_perfgate.app.instrument import named_device
 from pytest_perfgate.app.measure import ChildSettings, Rounds
-from pytest_perfgate.app.spread import Fleet, Preload, at_once, lane_of, run_spread
+from pytest_perfgate.app.spread import Preload, RunDevices, at_once, lane_of, run_spread
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
@@ -141,7 +141,7 @@ def prepared(spawner, cases, devices, *, early=False):
         timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0, early=early,
     )  # fmt: skip
     rounds = Rounds(cases, child_settings)
-    fleet = Fleet(
+    fleet = RunDevices(
         devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=spawner.hold
     )
     return rounds, fleet
@@ -328,10 +328,10 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
 def test_a_device_is_picked_by_any_of_its_names() -> None:
     devices = (*cards(2), Device(key="NVIDIA-L4-23GiB", name="NVIDIA L4", kind="gpu", uuid="MIG-1", pci="0000:01:00.0"))
     for name in ("2", "MIG-1", "NVIDIA L4", "0000:01:00.0", "NVIDIA-L4-23GiB", "NVIDIA-L4-23GiB-observe"):
-        assert picked(devices, name) is devices[2]
-    assert picked(devices, "H2001") is devices[1]
+        assert named_device(devices, name) is devices[2]
+    assert named_device(devices, "H2001") is devices[1]
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
-        picked(devices, "7")
+        named_device(devices, "7")
     assert "1: H200 GPU-H2001" in caught.value.fix
     assert "requested" in caught.value.why
 
@@ -339,13 +339,13 @@ def test_a_device_is_picked_by_any_of_its_names() -> None:
 def test_a_uuid_may_be_cut_short_where_it_still_means_one_device() -> None:
     devices = cards(2)
     devices = (replace(devices[0], uuid="GPU-1a22"), replace(devices[1], uuid="1b33"))
-    assert picked(devices, "GPU-1a") is devices[0]
-    assert picked(devices, "GPU-1b") is devices[1]
+    assert named_device(devices, "GPU-1a") is devices[0]
+    assert named_device(devices, "GPU-1b") is devices[1]
     with pytest.raises(PerfgateError, match="2 devices begin with 'GPU-1'"):
-        picked(devices, "GPU-1")
+        named_device(devices, "GPU-1")
     for nothing in ("GPU-", "GPU-2", "1a"):
         with pytest.raises(PerfgateError, match="is visible here"):
-            picked(devices, nothing)
+            named_device(devices, nothing)
 
 
 def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(spawner) -> None:

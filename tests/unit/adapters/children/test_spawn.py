@@ -18,13 +18,13 @@ from pytest_perfgate.model.protocol import Bye, ChildSpec
 
 
 def test_without_a_cluster_files_are_looked_at_here():
-    assert list(cluster.spread("")(str, [1, 2])) == ["1", "2"]
+    assert list(cluster.mapper("")(str, [1, 2])) == ["1", "2"]
 
 
 def test_a_cluster_needs_its_package(monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda _: None)
     with pytest.raises(PerfgateError, match="needs Dask's distributed"):
-        cluster.spread("local")
+        cluster.mapper("local")
 
 
 class Cluster:
@@ -87,15 +87,15 @@ class Completed:
 def test_files_are_sent_to_the_scheduler_that_was_named(monkeypatch):
     one = Cluster()
     one.install(monkeypatch)
-    assert sorted(cluster.spread("tcp://head:8786")(str, [1, 2])) == ["1", "2"]
-    assert list(cluster.spread("local")(str, [])) == []
+    assert sorted(cluster.mapper("tcp://head:8786")(str, [1, 2])) == ["1", "2"]
+    assert list(cluster.mapper("local")(str, [])) == []
     assert one.asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
 
 
 def test_few_files_are_under_way_at_once(monkeypatch):
     one = Cluster()
     one.install(monkeypatch)
-    assert sorted(cluster.spread("local")(int, range(1000))) == list(range(1000))
+    assert sorted(cluster.mapper("local")(int, range(1000))) == list(range(1000))
     assert one.most == 12
 
 
@@ -106,7 +106,7 @@ def test_an_error_of_a_worker_comes_back_as_itself_and_names_the_file(monkeypatc
     Cluster().install(monkeypatch)
     assert cluster.attempted(broken, 1).what == "no events"
     with pytest.raises(PerfgateError) as error:
-        list(cluster.spread("tcp://head:8786")(broken, [(7, Path("rank7.json"))]))
+        list(cluster.mapper("tcp://head:8786")(broken, [(7, Path("rank7.json"))]))
     assert (error.value.code.name, error.value.place) == ("trace-empty", "rank7.json")
 
 
@@ -116,7 +116,7 @@ def test_an_error_of_a_worker_comes_back_as_itself_and_names_the_file(monkeypatc
 def test_a_file_that_kills_its_workers_is_named(monkeypatch, fault: Exception, code: str):
     Cluster({(7, Path("rank7.json")): fault}).install(monkeypatch)
     with pytest.raises(PerfgateError) as error:
-        list(cluster.spread("local")(str, [(7, Path("rank7.json"))]))
+        list(cluster.mapper("local")(str, [(7, Path("rank7.json"))]))
     assert (error.value.code.name, error.value.place) == (code, "rank7.json")
 
 
@@ -127,7 +127,7 @@ def test_four_thousand_files_on_a_cluster_with_a_worker_that_is_lost(tmp_path: P
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as here:
         victims = [worker.process.pid for worker in here.workers.values()]
         answers = []
-        for at, answer in enumerate(cluster.spread(here.scheduler_address)(_squared, range(4096))):
+        for at, answer in enumerate(cluster.mapper(here.scheduler_address)(_squared, range(4096))):
             answers.append(answer)
             if at == 1000:
                 os.kill(victims[0], signal.SIGKILL)
@@ -145,7 +145,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=refuse, as_completed=None))
     monkeypatch.setattr(cluster, "find_spec", lambda _: object())
     with pytest.raises(PerfgateError, match="no scheduler answers at tcp://head:8786"):
-        list(cluster.spread("tcp://head:8786")(str, [1]))
+        list(cluster.mapper("tcp://head:8786")(str, [1]))
 
 
 def spec(code: str) -> ChildSpec:
@@ -192,7 +192,7 @@ def test_all_processes_are_read_once_for_a_child_that_has_ended(monkeypatch, cod
     remaining = iter((others, ()))
     read: list[str] = []
     monkeypatch.setattr(cluster, "marked", lambda mark: (read.append(mark), next(remaining))[1])
-    monkeypatch.setattr(cluster, "_lives", lambda *_: False)
+    monkeypatch.setattr(cluster, "_is_running", lambda *_: False)
     monkeypatch.setattr(cluster.os, "killpg", lambda *_: None)
     monkeypatch.setattr(cluster.os, "kill", lambda *_: None)
     cluster.ProcessFamily(SimpleNamespace(pid=1, poll=lambda: code, wait=lambda timeout: 0), "m").end()

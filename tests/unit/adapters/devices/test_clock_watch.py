@@ -11,8 +11,14 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
 from pytest_perfgate.adapters.devices.clock_locks import read_back
-from pytest_perfgate.adapters.devices.clock_watch import CounterReading, DeviceWatch, LockedClocks, shares, still
-from pytest_perfgate.adapters.system.processes import Others
+from pytest_perfgate.adapters.devices.clock_watch import (
+    CounterReading,
+    DeviceWatch,
+    LockedClocks,
+    readings_agree,
+    shares,
+)
+from pytest_perfgate.adapters.system.processes import OtherProcesses
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sampling
 from tests.waits import until
@@ -243,7 +249,7 @@ def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
 
 def test_processes_of_elsewhere_are_counted_and_invalidate_nothing(device) -> None:
     device.pids = (5, 6)
-    watch = watched(device, other_processes=lambda pids: Others(elsewhere=pids))
+    watch = watched(device, other_processes=lambda pids: OtherProcesses(elsewhere=pids))
     watch.begin()
     watch.end()
     assert watch.problems() == ()
@@ -303,7 +309,7 @@ def settled_at(kernel: str, *, moment: bool = True) -> float:
         looks.append(
             ClockSample(sm_hz=hz, memory_hz=2.6e9, reasons=reasons, temperature=50.0, watts=watts, drawn=share)
         )
-        if still(looks):
+        if readings_agree(looks):
             return seconds
     raise AssertionError(f"{kernel} never settled")
 

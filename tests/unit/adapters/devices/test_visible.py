@@ -15,8 +15,8 @@ from pytest_perfgate.adapters.devices.visible import (
     surroundings_amd,
     visible_amd,
 )
-from pytest_perfgate.app.instrument import picked
-from pytest_perfgate.app.spread import Fleet
+from pytest_perfgate.app.instrument import named_device
+from pytest_perfgate.app.spread import RunDevices
 from pytest_perfgate.core.analysis import work
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
@@ -227,7 +227,7 @@ def test_a_lane_sees_its_own_card_by_the_number_that_hip_gives() -> None:
     ]
     both = surroundings_amd(devices, {**env, "CUDA_VISIBLE_DEVICES": "7"})
     assert both == {"HIP_VISIBLE_DEVICES": "2,1", "CUDA_VISIBLE_DEVICES": "2,1"}
-    assert picked(devices, "1") is picked(devices, devices[1].uuid) is devices[1]
+    assert named_device(devices, "1") is named_device(devices, devices[1].uuid) is devices[1]
 
 
 def test_the_fleet_is_amds_where_there_is_no_other(monkeypatch) -> None:
@@ -240,7 +240,7 @@ def test_the_fleet_is_amds_where_there_is_no_other(monkeypatch) -> None:
     monkeypatch.setattr(amdsmi, "quiet_import", lambda name: library())
     for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
-    fleet: Fleet = wired.fleet()
+    fleet: RunDevices = wired.fleet()
     assert len(fleet.alike) == 4
     assert fleet.surroundings(fleet.devices[2:3]) == {"HIP_VISIBLE_DEVICES": "2"}
     monkeypatch.setattr(amdsmi, "quiet_import", missing)

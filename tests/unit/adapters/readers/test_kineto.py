@@ -11,7 +11,7 @@ import pytest
 from pytest_perfgate.adapters.readers import kineto as kineto_halves
 from pytest_perfgate.adapters.readers import kineto as reader
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
-from pytest_perfgate.app.inspect import Shareable
+from pytest_perfgate.app.inspect import AnonymousInspector
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.privacy import Names
@@ -89,7 +89,7 @@ def test_full_memory_is_an_error_with_the_size(tmp_path, kineto, monkeypatch):
         assert "the memory is full; the file has 0 MB" in refused(path, "trace-memory")
     for module in ("kineto_trace", "kineto"):
         monkeypatch.setattr(f"pytest_perfgate.app.inspections.{module}.survey", full)
-    guarded = Shareable(kineto, lambda _: Names())
+    guarded = AnonymousInspector(kineto, lambda _: Names())
     for fill in (lambda: guarded.inspect([path], {}), lambda: guarded.compare([path], [path], {})):
         with pytest.raises(PerfgateError, match="the memory is full") as caught:
             fill()

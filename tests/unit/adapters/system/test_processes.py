@@ -23,7 +23,7 @@ from pytest_perfgate.adapters.system.processes import (
     answer,
     drivers,
     log_tail,
-    others,
+    other_processes_of,
     queued_ns,
     run_captured,
     run_logged,
@@ -48,20 +48,20 @@ def table(tmp_path, monkeypatch):
 
 def test_a_run_below_a_shell(table) -> None:
     table(30, p1=0, p10=1, p20=10, p30=20, p31=30, p40=1)
-    assert others((20, 30, 31, 10), root=20) == ((), ())
-    assert others((1, 40), root=20) == ((1, 40), ())
+    assert other_processes_of((20, 30, 31, 10), root=20) == ((), ())
+    assert other_processes_of((1, 40), root=20) == ((1, 40), ())
 
 
 @pytest.mark.parametrize("me", [1, 7])
 def test_a_run_that_is_the_first_process_of_its_container(table, me) -> None:
     table(me, p1=0, p7=1, p8=7, p50=0)
-    assert others((1, 7, 8), root=1) == ((), ())
-    assert others((50,), root=1).foreign == (50,)
+    assert other_processes_of((1, 7, 8), root=1) == ((), ())
+    assert other_processes_of((50,), root=1).foreign == (50,)
 
 
 def test_numbers_of_elsewhere_are_told_and_not_foreign(table) -> None:
     table(7, p1=0, p7=1)
-    assert others((7, 3999999, 3999998), root=7) == ((), (3999999, 3999998))
+    assert other_processes_of((7, 3999999, 3999998), root=7) == ((), (3999999, 3999998))
 
 
 LONG = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True); subprocess.run(['sleep', '60'])"

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer, bytes_of, chosen
-from pytest_perfgate.adapters.timers.event_pairs import Empty
+from pytest_perfgate.adapters.timers.event_pairs import EmptyPair
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -102,7 +102,7 @@ def test_a_host_runtime_gets_the_host_timer(rules, plan) -> None:
     assert "works on the host" in dict(samples.notes)["timer"]
 
 
-EMPTY = Empty(overhead=1_500.0)
+EMPTY = EmptyPair(overhead=1_500.0)
 BORDER = EMPTY.shortest
 
 

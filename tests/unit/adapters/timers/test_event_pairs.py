@@ -11,7 +11,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     DOUBTFUL,
     GAP_NS,
     RESOLUTION_NS,
-    Empty,
+    EmptyPair,
     agreement_note,
     calibrated,
     fit_line,
@@ -124,7 +124,7 @@ def test_the_copy_of_an_h100_agrees_with_its_profiler_to_one_percent() -> None:
     offset, slope, doubt = fit_line([(count, 1e3 * us) for count, us in H100["copy"]])
     assert 1_500 < offset < 3_500
     assert doubt < 200
-    empty = Empty(overhead=offset, taken_off=offset)
+    empty = EmptyPair(overhead=offset, taken_off=offset)
     (time,) = net([182_000.0], empty)
     assert time / 1e3 == pytest.approx(H100["profiler"], rel=0.01)
     assert slope / 1e3 == pytest.approx(179.5, rel=0.001)
@@ -151,14 +151,14 @@ def test_waits_of_an_h100_lie_on_a_line_and_its_writes_do_not() -> None:
 @pytest.mark.parametrize(
     ("took", "empty", "part"),
     [
-        (180_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), ""),
-        (60_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), "2.3 %"),
-        (180_000.0, Empty(overhead=3_600.0), "2.0 %"),
-        (10_000.0, Empty(overhead=250.0), ""),
-        (10_000.0, Empty(overhead=400.0), "4.0 %"),
+        (180_000.0, EmptyPair(overhead=2_500.0, taken_off=2_500.0), ""),
+        (60_000.0, EmptyPair(overhead=2_500.0, taken_off=2_500.0), "2.3 %"),
+        (180_000.0, EmptyPair(overhead=3_600.0), "2.0 %"),
+        (10_000.0, EmptyPair(overhead=250.0), ""),
+        (10_000.0, EmptyPair(overhead=400.0), "4.0 %"),
     ],
 )
-def test_a_time_that_may_be_off_by_more_than_a_timer_should_says_so(took: float, empty: Empty, part: str) -> None:
+def test_a_time_that_may_be_off_by_more_than_a_timer_should_says_so(took: float, empty: EmptyPair, part: str) -> None:
     """One percent from 20 us on, three below."""
     note = dict(agreement_note(took, empty)).get("agreement", "")
     assert note.startswith(f"up to {part} longer than") if part else not note
