@@ -334,8 +334,11 @@ def absolute(measurement: Measurement, summary: Summary) -> AbsoluteFigures | tu
             Absent(name=n, why="no work= was given", fix=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
         )
     timed = NetTime(summary.time, summary.interval.low, summary.interval.high, summary.interval.confidence)
-    if timed.low <= summary.overhead:
+    if timed.time <= summary.overhead:
         return absences(OF_WORK, "the call takes no longer than the overhead of timing it", "raise calls=")
+    if timed.low <= summary.overhead:
+        wide = "the processes differ so much that the interval of the time reaches down to the overhead of timing it"
+        return absences(OF_WORK, wide, "measure on a quieter machine, or with more --perfgate-rounds")
     return AbsoluteFigures(measurement, measurement.work, timed)
 
 

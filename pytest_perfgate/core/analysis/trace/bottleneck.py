@@ -216,7 +216,7 @@ _OF_OPERATOR = (_TINY, "bandwidth_fraction=", "intensity=")
 
 _SAME = {
     "class=communication": ("exposed_",),
-    "class=synchronisation": ("idle=", "idle_macro_share=", "sync_count="),
+    "class=synchronisation": ("idle=", "idle_macro_share=", "sync_share="),
     "class=launch": ("idle=", "idle_macro_share=", "short_kernels="),
 }
 """Triggers of findings that advice by the class of a window covers in more detail."""

@@ -178,7 +178,7 @@ def _waits(survey: Survey, line: Timeline | None) -> Iterator[Finding]:
     yield Finding(
         title=f"The host waits for the device in {plural(calls.waits, 'call')}",
         detail=f"The device idles behind them for {line.share(calls.sync) * 100:.0f} % of the window: {named}.",
-        trigger=f"sync_count={calls.waits}",
+        trigger=f"sync_share={line.share(calls.sync):.3f}",
         advice="keep values on the device; wait on events instead of the whole device",
         gain=saving(0.0, calls.sync / line.total),
     )

@@ -138,12 +138,12 @@ class TraceJob:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings, once for each pattern: of the rank where it is worst, with the number of others."""
-        kinds: dict[tuple[str, str, bool], list[tuple[int, Finding]]] = defaultdict(list)
+        kinds: dict[tuple[str, str, bool], list[tuple[RankFigures, Finding]]] = defaultdict(list)
         for rank in self.ranks:
             for finding in rank.findings:
                 name, _, reached = finding.trigger.partition("=")
                 kind = finding.trigger if reached.isalpha() else name
-                kinds[kind, finding.scope, bool(finding.advice)].append((rank.rank, finding))
+                kinds[kind, finding.scope, bool(finding.advice)].append((rank, finding))
         return tuple(_worst(by_rank) for by_rank in kinds.values())
 
     @property
@@ -155,19 +155,25 @@ class TraceJob:
         )
 
 
-def _worst(by_rank: Sequence[tuple[int, Finding]]) -> Finding:
-    rank, finding = max(by_rank, key=lambda one: _trigger_of(one[1]))
-    others = len({number for number, _ in by_rank} - {rank})
+def _worst(by_rank: Sequence[tuple[RankFigures, Finding]]) -> Finding:
+    rank, finding = max(by_rank, key=lambda one: _trigger_of(*one))
+    others = len({other.rank for other, _ in by_rank} - {rank.rank})
     also = f" {others} more rank{'s have' if others > 1 else ' has'} the same." if others else ""
-    return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
+    return replace(finding, title=f"Rank {rank.rank}: {finding.title}", detail=f"{finding.detail}{also}")
 
 
 _WORSE_IF_LESS = ("bandwidth_fraction=", "intensity=", "sequence=", "window_coverage=")
 """Triggers of findings on a number that is too small."""
 
 
-def _trigger_of(finding: Finding) -> float:
-    """Return the number that triggered a finding, negated where a smaller one is worse."""
+_LIMITED_BY = {"communication": "exposed_share", "synchronisation": "sync_share", "launch": "idle", "latency": "idle"}
+"""The figure by which a rank has more of a class than another."""
+
+
+def _trigger_of(rank: RankFigures, finding: Finding) -> float:
+    """Return the number that triggered a finding, or made its class; negated where a smaller one is worse."""
+    if metric := _LIMITED_BY.get(finding.trigger.removeprefix("class=")):
+        return max((m.value for m in rank.metrics.find(metric) if "step" not in dict(m.labels)), default=0.0)
     number = _NUMBER.search(finding.trigger.rpartition("=")[2])
     sign = -1.0 if finding.trigger.startswith(_WORSE_IF_LESS) else 1.0
     return sign * float(number.group()) if number else 0.0

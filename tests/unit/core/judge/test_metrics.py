@@ -75,6 +75,12 @@ def test_a_call_shorter_than_its_overhead_has_no_absolute_figures() -> None:
     assert one(empty, "time").value == pytest.approx(100.0)
 
 
+def test_processes_that_differ_by_decades_have_no_rates_and_say_so() -> None:
+    wide = measured(0, processes=tuple(samples(t, overhead=100.0) for t in (1e3, 1e8, 1e9)), work=WORK)
+    assert one(wide, "time").low < 100.0
+    assert why(wide, "tflops").startswith("the processes differ so much")
+
+
 def test_three_denominators_on_a_gpu() -> None:
     gemm = measured(1e6, device=GPU, work=Work(flops=350e9, bytes=1e8, dtype="bf16"))
     assert one(gemm, "mfu").value == pytest.approx(350 / 800)

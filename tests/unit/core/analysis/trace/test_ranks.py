@@ -184,6 +184,8 @@ def test_the_worst_rank_is_named_first_and_its_findings_are_shown(kineto, tmp_pa
     assert idle.title.startswith("Rank 3: Idle time takes 9")
     assert idle.detail.endswith("2 more ranks have the same.")
     assert "Rank 3: Idle time" in render_text(analysis.views["report"]())
+    classes = [finding for finding in analysis.findings if finding.trigger == "class=latency"]
+    assert [finding.title[:7] for finding in classes] == ["Rank 3:"], "the class has no number of its own"
 
 
 def test_gpu_work_of_nobody_is_refused_in_a_file_of_several_ranks(kineto, tmp_path):
