@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import replace
@@ -51,11 +50,11 @@ def run_run(options: Namespace) -> int:
     project = Project(options)
     words = [*_policies(options.policy), *(options.words[1:] if options.words[:1] == ["--"] else options.words)]
     has_mode = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
-    began = time.time()
+    earlier = set(project.records.folder.glob("*.json"))
     # loads the plugin even if addopts excludes it; words after it take precedence
     command = [sys.executable, "-m", "pytest", "-p", "perfgate", *([] if has_mode else ["--perfgate=full"]), *words]
     status = _status(command, apart=options.json)
-    report = _record(project, began)
+    report = _record(project, earlier)
     code = _code(status, report)
     if project.ci and report is None and status == 0 and not _lists(words):
         code = _NOTHING
@@ -88,11 +87,11 @@ def _status(command: list[str], *, apart: bool) -> int:
         return 2
 
 
-def _record(project: Project, began: float) -> RunReport | None:
-    """Return the record that this run wrote, or None if there is only an older one."""
+def _record(project: Project, earlier: set[Path]) -> RunReport | None:
+    """Return the record that this run wrote, or None if the last one was there before."""
     try:
         path = project.records.last()
-        return project.records.read(str(path)) if path.stat().st_mtime >= began - 1 else None
+        return None if path in earlier else project.records.read(str(path))
     except (PerfgateError, OSError):
         return None
 

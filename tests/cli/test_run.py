@@ -128,3 +128,13 @@ def test_the_options_that_list_are_known_before_their_module_is() -> None:
     from pytest_perfgate.plugin.controller import LISTING
 
     assert tuple(LISTING) == _LISTING
+
+
+def test_a_record_counts_whatever_the_clock_of_its_disk_says(tmp_path: Path, run: Run) -> None:
+    """A network drive has a clock of its own, and a clock may be set back while a run measures."""
+    (tmp_path / "test_it.py").write_text("def test_gated(perfgate):\n    perfgate.record([1.0, 1.0], 'ms')\n")
+    hook = "import os\n\ndef pytest_unconfigure(config):\n"
+    loop = "    for path in config.rootpath.glob('.perfgate/records/*'):\n        os.utime(path, (0, 0))\n"
+    (tmp_path / "conftest.py").write_text(hook + loop)
+    assert json.loads(run("--perfgate=quick", "--json").out)["record"] is not None
+    assert json.loads(run("--perfgate=quick", "--json", "-k", "nothing").out)["record"] is None

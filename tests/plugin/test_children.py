@@ -84,7 +84,7 @@ PATIENT = """
     Line.receive = receive
 """
 LOST = {
-    "test_dies": "SIGKILL",
+    "test_dies": "died of SIGKILL (as where memory runs out); the test was not run again",
     "test_exits": "exit code 7; the test was not run again",
     "test_hangs": "sent nothing for 2 s",
     "test_half_a_message": "ended with exit code 0",

@@ -231,6 +231,7 @@ class LocalChild:
             how = f"closed its channel and still ran {_END_S:.0f} s later"
         else:
             how = f"died of {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+            how += " (as where memory runs out)" if code == -signal.SIGKILL else ""
         self.close()
         return PerfgateError("child-crashed", f"{self.label} {how}{self._last_output()}")
 

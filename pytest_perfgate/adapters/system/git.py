@@ -198,13 +198,12 @@ def _refused(command: str, output: str) -> PerfgateError:
     if "dubious ownership" in output:
         fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
         return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", fix=fix)
-    if "No space left on device" in output:
-        return PerfgateError("arm-no-room", f"git {command} failed: {ending(output)}")
     absent = "not a git repository" in output or "must be run in a work tree" in output
+    code = "arm-no-room" if "No space left on device" in output else "no-repository" if absent else "git-failed"
     lacking = "is not a git command" in output or "usage: git" in output  # we use nothing that a newer one refuses
     fix = "install git 2.30 or newer; git --version shows yours" if lacking else ""
-    what = f"git {command} failed: {ending(output)}"
-    return PerfgateError("no-repository" if absent else "git-failed", what, fix=fix)
+    fix = "make the checkout writable, or copy it" if "Read-only file system" in output else fix
+    return PerfgateError(code, f"git {command} failed: {ending(output)}", fix=fix)
 
 
 def ending(text: str, lines: int = 4) -> str:

@@ -245,10 +245,20 @@ def test_what_git_refuses_is_said_in_its_words(repo: Path) -> None:
     assert "index" in error.what
 
 
+NEWER = "install git 2.30 or newer; git --version shows yours"
+
+
 @pytest.mark.parametrize(
-    "answer", ["git: 'worktree' is not a git command. See 'git --help'.", "usage: git worktree add"]
+    ("answer", "fix"),
+    [
+        ("git: 'worktree' is not a git command. See 'git --help'.", NEWER),
+        ("usage: git worktree add", NEWER),
+        ("error: unable to create temporary file: Read-only file system", "make the checkout writable, or copy it"),
+    ],
 )
-def test_an_old_git_is_to_be_replaced(repo: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_an_old_git_is_to_be_replaced_and_a_checkout_to_be_writable(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, answer: str, fix: str
+) -> None:
     usual = str(shutil.which("git"))
     old = repo.parent / "bin" / "git"
     old.parent.mkdir()
@@ -256,7 +266,7 @@ def test_an_old_git_is_to_be_replaced(repo: Path, monkeypatch: pytest.MonkeyPatc
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
     error = failure(repo, ArmSettings(), "HEAD")
-    assert (error.code.name, error.fix) == ("git-failed", "install git 2.30 or newer; git --version shows yours")
+    assert (error.code.name, error.fix) == ("git-failed", fix)
 
 
 def test_annotated_tags_and_hooks_of_the_repository(repo: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+import time
 import tracemalloc
 import zlib
 from collections.abc import Iterator
@@ -112,6 +113,16 @@ def test_shards_that_share_a_folder_do_not_share_a_name(records: Records) -> Non
     paths = {records.write(replace(REPORT, shards=(Shard(run=run),))) for run in ("a" * 32, "b" * 32)}
     assert len(paths) == 2
     assert all(path.exists() for path in paths)
+
+
+def test_a_clock_that_was_set_back_removes_an_old_record_and_not_the_new_one(records: Records) -> None:
+    later = time.time() + 7200
+    for number in range(101):
+        path = records.write(replace(REPORT, started=f"2026-11-21T05:{number % 60:02}:{number // 60:02}+00:00"))
+        os.utime(path, (later + number, later + number))
+    new = records.write(REPORT)
+    assert new.exists()
+    assert records.read() == REPORT
 
 
 def test_a_record_of_the_older_form_of_name_is_read(records: Records) -> None:
