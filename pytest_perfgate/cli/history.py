@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import repeat, zip_longest
 from pathlib import Path
 from shlex import join
@@ -64,15 +65,17 @@ def run_history(options: Namespace) -> int:
         _insist_on_svg(options.svg)
     matches = _selected(project, options)
     single = bool(options.case) or (bool(options.svg) and len(matches) == 1)
-    cases = [
-        (
-            key,
-            device,
-            project.history.read(key, device, options.last if single else 1) or project.history.figures(key, device, 1),
-            project.baselines.read(device, key.path).get(str(key)),
-        )
-        for device, key in matches
-    ]
+    last, lines_of = options.last if single else 1, cache(project.baselines.read)  # a file has the lines of many cases
+    with project.history.kept_open():
+        cases = [
+            (
+                key,
+                device,
+                project.history.read(key, device, last) or project.history.figures(key, device, 1),
+                lines_of(device, key.path).get(str(key)),
+            )
+            for device, key in matches
+        ]
     with_figures = [(key, device) for key, device, _, line in cases if single and line and line.figures]
     runs = {(device, str(key)): project.history.figures(key, device, options.last) for key, device in with_figures}
     figures = {at: entries for at, entries in runs.items() if entries}
@@ -82,7 +85,7 @@ def run_history(options: Namespace) -> int:
         every = [(k, d, figures.get((d, str(k)), s), b) for k, d, s, b in cases]
         write_json([{"case": str(k), "device": d, "runs": plain(s), "accepted": plain(b)} for k, d, s, b in every])
     else:
-        anchors = _anchors(project, cases)
+        anchors = _anchors(project, cases) if single else {}
         show(history_document(cases, overview=not single, anchors=anchors, figures=figures), options)
         if options.svg:
             write(f"wrote {options.svg}")
@@ -209,7 +212,8 @@ def _selected(project: Project, options: Namespace) -> list[Any]:
     keys, name = project.history.keys(options.device), options.case
     if not keys:
         raise nothing_of(options.device, project)
-    exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
+    is_named = named([name])
+    exact = [(device, key) for device, key in keys if is_named(key)] if name else list(keys)
     matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
     if not matches:
         fix = proposal(name, [str(key) for _, key in keys], all_of="the history has")
@@ -224,7 +228,8 @@ def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     if not revision:
         return {}
-    lines = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
+    lines_of = cache(project.baselines.read)
+    lines = {(d, str(k)): lines_of(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
     return {at: line for at, line in lines.items() if line is not None}
 
 

@@ -13,6 +13,7 @@ from threading import Thread
 
 import pytest
 
+from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.records import Records, render_record
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.verdict import Shard, Universe
@@ -48,6 +49,17 @@ def test_records_are_added_once(place: Place, folder: Path) -> None:
     (place.root / ".perfgate" / "history.db").unlink()
     place.perfgate("history", "add", "runs/3.json", "runs/1.json", "runs/2.json")
     assert [s["time"] for s in entries(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6], "in the order of their time"
+
+
+def test_a_file_of_baselines_is_read_once_for_all_its_cases(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, read = [], Baselines.read
+    monkeypatch.setattr(Baselines, "read", lambda own, *at: (files.append(at), read(own, *at))[1])
+    place.perfgate("history", "add", "runs")
+    assert place.perfgate("history").code == 0
+    assert len(entries(place, "test_a")) == 3
+    assert files == [("NVIDIA-H200", "tests/test_k.py")] * 2, "of two cases, once by each command"
 
 
 def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_place(
