@@ -177,9 +177,7 @@ def measure_against(session: SessionState) -> None:
     session.gate_judge.alike = all(map(comparison.alike, comparison.cases)) or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
     session.gate_judge.new = frozenset(case.nodeid for case in new)
-    session.gate_judge.unready = {
-        n: why for n, why in base_errors(comparison).items() if n not in session.gate_judge.new
-    }
+    session.gate_judge.unready = {n: e for n, e in base_errors(comparison).items() if n not in session.gate_judge.new}
     session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
     measured = comparison.results()

@@ -224,9 +224,7 @@ def _beyond_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Rul
     if metric.name in _OF_TIME and (others := busy_processors(trial.measurement.processes)):
         sentence = f"{sentence}; other programs used {others:.1f} processors meanwhile"
     sides = _in_turns(metric, trial)
-    return Ruling(
-        outcome=Outcome.BROKEN, sentence=sentence, next=_commands(metric, trial), metric=metric, evidence=sides
-    )
+    return Ruling(Outcome.BROKEN, sentence, _commands(metric, trial), metric=metric, evidence=sides)
 
 
 def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str], ...]:

@@ -140,8 +140,7 @@ def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measur
     directions = {"<": Better.LOWER, ">": Better.HIGHER}
 
     def of_limits(metric: Metric) -> Better:
-        named = (limit for limit in limits if limit.metric == metric.name)
-        named = (limit for limit in named if metric_matches(metric.labels, limit.labels))
+        named = (one for one in limits if one.metric == metric.name and metric_matches(metric.labels, one.labels))
         return directions.get("".join({limit.operator.value[0] for limit in named}), Better.NEITHER)
 
     metrics = measurement.metrics
