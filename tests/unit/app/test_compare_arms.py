@@ -272,9 +272,7 @@ def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file
     }
     assert own_files == expected
     assert {nodeid[-1]: text for nodeid, text in comparison.troubles().items()} == trouble
-    assert {nodeid[-1] for nodeid in unready(comparison)} == {
-        one for one in trouble if trouble[one].startswith("base")
-    }
+    assert {nodeid[-1] for nodeid in unready(comparison)} == {one for one in trouble if trouble[one].startswith("base")}
     if "1" in expected:
         assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
