@@ -64,7 +64,7 @@ def run_accept(options: Namespace) -> int:
     request = request_of(options, project, report)
     decided = decisions(report, request, project.baselines, entries_of(project))
     if options.dry_run:
-        _foresee(decided, refusal(decided, request), options)
+        _preview(decided, refusal(decided, request), options)
         return 0
     far = " --anchor" if any(d.creeps for d in decided) and not options.anchor else ""
     again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])}{far} --reason "..."'
@@ -97,7 +97,7 @@ def refusal(decisions: Sequence[Proposal], request: Request) -> str:
     return ""
 
 
-def _foresee(decisions: Sequence[Proposal], refused: str, options: Namespace) -> None:
+def _preview(decisions: Sequence[Proposal], refused: str, options: Namespace) -> None:
     """Show what would be written, and what prevents it."""
     from pytest_perfgate.core.render.block import acceptance_lines
     from pytest_perfgate.core.render.exports import acceptance_json
@@ -291,7 +291,7 @@ def run_review(options: Namespace) -> int:
         return 0
     if not sys.stdin.isatty():
         raise PerfgateError("review-terminal", "review asks questions, and this is not a terminal")
-    chosen = _walk(changes, request.signature)
+    chosen = _review_each(changes, request.signature)
     paths = accept(chosen, project.baselines)
     write(f"{len(chosen)} accepted, {len(changes) - len(chosen)} skipped")
     for path in paths:
@@ -299,7 +299,7 @@ def run_review(options: Namespace) -> int:
     return 0
 
 
-def _walk(decisions: Sequence[Proposal], signature: Signature) -> list[Proposal]:
+def _review_each(decisions: Sequence[Proposal], signature: Signature) -> list[Proposal]:
     from pytest_perfgate.core.render.block import decision_lines, render_block
 
     chosen: list[Proposal] = []

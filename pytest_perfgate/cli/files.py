@@ -181,7 +181,7 @@ def inspect_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_inspect(options: argparse.Namespace) -> int:
-    look = output.look(options)
+    look = output.inspect_context(options)
     files = output.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":

@@ -183,7 +183,7 @@ def _insist_on_svg(path: str) -> None:
 
 def _drawn(cases: Any) -> str:
     """Return the picture of the only matching case."""
-    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.drawing import standalone
     from pytest_perfgate.core.render.pictures import timeline
     from pytest_perfgate.core.stats.change_points import change_points
 
@@ -193,7 +193,7 @@ def _drawn(cases: Any) -> str:
     if not all(s.time for s in entries):
         raise PerfgateError("command-usage", f"--svg draws times, and {key} has none", fix="perfgate site DIR")
     changes = change_points([s.time for s in entries])
-    return alone(timeline(str(key), entries, changes, baseline, titled=True).svg)
+    return standalone(timeline(str(key), entries, changes, baseline, titled=True).svg)
 
 
 def nothing_of(device: str, project: Project) -> PerfgateError:

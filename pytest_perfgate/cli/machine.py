@@ -182,11 +182,11 @@ def _words(text: str) -> list[str]:
 
 def run_calibrate(options: Namespace) -> int:
     from pytest_perfgate.core.judge.calibration import calibration, calibration_document, curve
-    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.drawing import standalone
 
     result = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
-        write_file(options.svg, alone(curve(result).svg))
+        write_file(options.svg, standalone(curve(result).svg))
         say(f"wrote {options.svg}", options)
     if options.json:
         write_json(_calibration_facts(result))

@@ -121,14 +121,14 @@ def room() -> int:
     return terminal_columns() if sys.stdout.isatty() else _USUAL
 
 
-def wide() -> bool:
+def draws_bars() -> bool:
     """Return whether the output is a terminal with room for bars."""
     return sys.stdout.isatty() and room() >= _USUAL
 
 
 def glance(document: Document, analysis: Analysis) -> Document:
     """Return the document with its first picture on top if the terminal has room for its bars."""
-    if not wide() or not analysis.pictures:
+    if not draws_bars() or not analysis.pictures:
         return document
     return led_by_pictures(document, analysis, [next(iter(analysis.pictures))])
 
@@ -156,19 +156,19 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     """Write each requested picture to its file."""
     if not options.picture:
         return False
-    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.drawing import standalone
     from pytest_perfgate.wiring.profiling import write_picture
 
     for request in options.picture:
         name, colon, path = request.partition(":")
         if not colon or not path:
             raise PerfgateError("command-usage", f"--picture {request} names no file", fix=f"--picture {name}:OUT.svg")
-        write_picture(placed(path), alone(picture(analysis, name).svg))
+        write_picture(placed(path), standalone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
     return True
 
 
-def look(options: argparse.Namespace) -> InspectContext:
+def inspect_context(options: argparse.Namespace) -> InspectContext:
     """Return the tools of this command line with the given options."""
     from pytest_perfgate.wiring import command_line_tools
 
@@ -184,7 +184,7 @@ def look(options: argparse.Namespace) -> InspectContext:
 
 def judging_look(options: argparse.Namespace) -> JudgingLook:
     """Return the same for a command that judges, with the given policy."""
-    c, policy = look(options), parse_strict_policy(options.policy)
+    c, policy = inspect_context(options), parse_strict_policy(options.policy)
     return JudgingLook(inspectors=c.inspectors, peek=c.peek, kinds=c.kinds, options=c.options, policy=policy)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import columns, plain, say, say_written, show, wide, write, write_file, write_json
+from pytest_perfgate.cli.output import columns, draws_bars, plain, say, say_written, show, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect
 
@@ -221,8 +221,8 @@ def run_report(options: Namespace) -> int:
     elif not (options.html or options.markdown or options.to or options.pictures):
         from pytest_perfgate.core.render.text import INDENT
 
-        history = history_of(project, report) if wide() else None
-        show(run_document(report, history, drawn=wide(), width=columns() - INDENT), options)
+        history = history_of(project, report) if draws_bars() else None
+        show(run_document(report, history, drawn=draws_bars(), width=columns() - INDENT), options)
     if project.ci and not source and not report.complete:
         raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
     return _verdict(report) if project.ci and not source else 0

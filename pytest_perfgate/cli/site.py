@@ -39,7 +39,7 @@ left out, as far as CI named them so.
 def regressions_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--since", default="", metavar="DAY", help="2026-06-01, or 7d: the last seven days")
     parser.add_argument("--device", default="", metavar="KEY", help="only devices that match, such as 'NVIDIA-*'")
-    parser.add_argument("--over", type=share, default=None, metavar="SHARE", help="smallest change (default 2%%)")
+    parser.add_argument("--over", type=parse_share, default=None, metavar="SHARE", help="smallest change (default 2%%)")
     parser.add_argument("--stale", type=from_one, default=14, metavar="N", help="days without a run (default 14)")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write it as Markdown; - for standard output")
     parser.add_argument("--fail", action="store_true", help="exit with 1 if there is a lasting slowdown")
@@ -223,7 +223,7 @@ def day(text: str, now: dt.date) -> str:
         raise PerfgateError("command-usage", f"{text!r} is not a day", fix="2026-06-01, or 7d") from fault
 
 
-def share(text: str) -> float:
+def parse_share(text: str) -> float:
     """Return a share from 2% or 0.02."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

@@ -140,7 +140,7 @@ def having(words: str, texts: Sequence[str]) -> list[int]:
     # Words are compared without their endings, in British spelling: ``spilling`` is in ``spilled registers``. There is
     # none where no text has one of the words.
     stems = tuple(map(_stem, _WORD.findall(words.casefold())))
-    parts = [_WORD.findall(_british(text.casefold())) for text in texts]
+    parts = [_WORD.findall(_british_spelling(text.casefold())) for text in texts]
     places = [{at for at, part in enumerate(parts) if any(one.startswith(stem) for one in part)} for stem in stems]
     best = set.intersection(*places) or min(places, key=len) if places and all(places) else set()
     return sorted(best, key=lambda at: (not parts[at][0].startswith(stems), at))
@@ -150,11 +150,11 @@ _WORD = re.compile(r"[^\W_]{2,}")
 
 
 def _stem(word: str) -> str:
-    short = re.sub(r"(ing|ers?|ed|es|s|y)$", "", _british(word))
-    return short if len(short) > 3 else _british(word)
+    short = re.sub(r"(ing|ers?|ed|es|s|y)$", "", _british_spelling(word))
+    return short if len(short) > 3 else _british_spelling(word)
 
 
-def _british(text: str) -> str:
+def _british_spelling(text: str) -> str:
     return re.sub("iz(?=[ae])", "is", text)
 
 

@@ -64,7 +64,9 @@ _ANYBODY = frozenset(
 
 def named_in(texts: Collection[str], names: Names) -> Names:
     """Return the names with people whose home folders occur in texts, and their machines: ``ann@node7``."""
-    people = (who for text in texts if _homely(text) for groups in re.findall(_HOME, text) for who in groups if who)
+    people = (
+        who for text in texts if _is_home_folder(text) for groups in re.findall(_HOME, text) for who in groups if who
+    )
     users = names.users.union(people)
     own = _words(users)
     behind = re.compile(rf"{own.pattern}@(\w[\w.-]*)") if own else None
@@ -72,7 +74,7 @@ def named_in(texts: Collection[str], names: Names) -> Names:
     return replace(names, users=users, hosts=names.hosts.union(hosts))
 
 
-def _homely(text: str) -> bool:
+def _is_home_folder(text: str) -> bool:
     return "/home" in text or "sers" in text or "/root" in text or "~" in text
 
 
@@ -84,7 +86,7 @@ def shareable(text: str, names: Names) -> str:
     for root in sorted(names.roots, key=len, reverse=True):
         if root in text:
             text = re.sub(rf"(?<![\w./-]){re.escape(root)}/", "", text)
-    if _homely(text):
+    if _is_home_folder(text):
         text = re.sub(_HOME, "~", text)
     if any(mark in text for mark in _MARKS):
         text = re.sub(_HIDDEN, "[secret]", text)

@@ -99,10 +99,10 @@ def _guard_exit(config: pytest.Config, at_start: dict[str, str]) -> None:
         end(status)
 
     os._exit = ended
-    config.add_cleanup(lambda: _unguard(config, end))
+    config.add_cleanup(lambda: _restore_exit(config, end))
 
 
-def _unguard(config: pytest.Config, end: Callable[[int], NoReturn]) -> None:
+def _restore_exit(config: pytest.Config, end: Callable[[int], NoReturn]) -> None:
     """Restore ``os._exit``; if the session failed, keep its exit status even when an exit handler ends the process."""
     os._exit = end  # type: ignore[assignment]
     session: Any = config.pluginmanager.get_plugin("session")

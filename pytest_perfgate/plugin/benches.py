@@ -92,7 +92,7 @@ class Bench:
 
     def take(self, call: MeasuredCall) -> View:
         self.calls.append(call.key)
-        return View(call.key, call.once(), metrics=self.metrics, fate=self.fate)
+        return View(call.key, call.once(), metrics=self.metrics, reason=self.reason)
 
     def drop(self, key: CaseKey) -> None:
         """Discard the measurement of a call that raised: the time was not that of its work."""
@@ -118,7 +118,7 @@ class Bench:
         del key
         return ()
 
-    def fate(self, key: CaseKey) -> str:
+    def reason(self, key: CaseKey) -> str:
         """Return why a call has no measurement."""
         del key
         return ""
@@ -130,17 +130,17 @@ class JudgedBench(Bench):
     measures = True
 
     def __init__(
-        self, case: Case, measured: Callable[[CaseKey], Measurement | None], fate: Callable[[CaseKey], str]
+        self, case: Case, measured: Callable[[CaseKey], Measurement | None], reason: Callable[[CaseKey], str]
     ) -> None:
         super().__init__(case)
-        self._measured, self._fate = measured, fate
+        self._measured, self._reason = measured, reason
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
         measurement = self._measured(key)
         return measurement.metrics if measurement is not None else MetricSet()
 
-    def fate(self, key: CaseKey) -> str:
-        return self._fate(key)
+    def reason(self, key: CaseKey) -> str:
+        return self._reason(key)
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
         measurement = self._measured(key)
@@ -164,7 +164,7 @@ class MeasuringBench(Bench):
         self._taken[call.key] = self._capture(call)
         if self._compares:
             self._take_turns(call)
-        return View(call.key, self._call_again(call), metrics=self.metrics, fate=self.fate)
+        return View(call.key, self._call_again(call), metrics=self.metrics, reason=self.reason)
 
     @property
     def _compares(self) -> bool:
@@ -212,7 +212,7 @@ class MeasuringBench(Bench):
         capture = self._capture_of(key)
         return capture.samples if capture else ()
 
-    def fate(self, key: CaseKey) -> str:
+    def reason(self, key: CaseKey) -> str:
         from pytest_perfgate.core.judge.samples import untimed
 
         return next(filter(None, map(untimed, self.samples(key))), "")

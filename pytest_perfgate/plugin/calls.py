@@ -76,7 +76,7 @@ class MeasuredCall:
     def prepare(self) -> Any:
         """Run the set-up of a timed call, outside of its time, and return what it made."""
         if self.setup is not None:
-            self._made[:] = spread(self.setup())
+            self._made[:] = as_arguments(self.setup())
         return tuple(self._made)
 
     def sample(self, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -126,7 +126,7 @@ def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
     return run
 
 
-def spread(made: Any) -> tuple[Any, ...]:
+def as_arguments(made: Any) -> tuple[Any, ...]:
     """Return the result of a set-up as arguments: a tuple as several, ``None`` as no argument."""
     return () if made is None else (made if isinstance(made, tuple) else (made,))
 
@@ -144,7 +144,7 @@ class Prepared:
 
     def bind(self, inputs: Any) -> Callable[[], Any]:
         """Return the call bound to these inputs, as a graph with rotating buffers needs it."""
-        return partial(self.fn, *spread(inputs), *self.args)
+        return partial(self.fn, *as_arguments(inputs), *self.args)
 
 
 class LastResult:
@@ -227,7 +227,7 @@ class Brought:
 
 Metrics = Callable[["CaseKey"], MetricSet | None]
 
-Fate = Callable[["CaseKey"], str]
+Reason = Callable[["CaseKey"], str]
 """Returns why a call has no measurement, as far as it is known."""
 
 
@@ -241,8 +241,8 @@ class View:
     Times are nanoseconds, fractions 0 to 1. Reading a metric that was not measured is an error.
     """
 
-    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = lambda _: "") -> None:
-        self.key, self.result, self._metrics, self._fate = key, result, metrics, fate
+    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, reason: Reason = lambda _: "") -> None:
+        self.key, self.result, self._metrics, self._reason = key, result, metrics, reason
 
     def __getattr__(self, name: str) -> float:
         if name.startswith("_"):
@@ -252,21 +252,21 @@ class View:
             raise MetricMissing("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
         matching = metrics.find(name)
         if not matching:
-            raise _missing(name, metrics, str(self.key), self._fate(self.key))
+            raise _missing(name, metrics, str(self.key), self._reason(self.key))
         return matching[0].value
 
     def __repr__(self) -> str:
         return f"<perfgate {self.key}>"
 
 
-def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissing:
+def _missing(name: str, metrics: MetricSet, key: str, reason: str) -> MetricMissing:
     """Return the error for a name that no metric of this call has: it is misspelt, or was not measured here."""
     from pytest_perfgate.core.metric_kinds import by_name
     from pytest_perfgate.model.errors import nearest, some_of
 
     names, text = metrics.names(), f"{name} of {key} was not measured"
     if not names:
-        why = fate or "it was not measured: it failed, or the call comes later"
+        why = reason or "it was not measured: it failed, or the call comes later"
         return MetricMissing("not-measured", text, why=why, fix="perfgate report shows its outcome")
     has = f"this call has {some_of(sorted(names))}"
     if (gap := metrics.missing(name)) or name in by_name():
@@ -311,7 +311,7 @@ _STORING = {"builtins", "array", "_collections"}  # of modules whose iterators h
 
 def refuse_unrun(result: object) -> None:
     """Refuse a result that was only promised: creating it takes no time, and the work was not measured."""
-    if unrun := _promise(result):
+    if unrun := _lazy_kind(result):
         raise _unrun(unrun[0], f"measure {unrun[1]}")
     if type(result) in {list, tuple, dict, set}:
         _refuse_held(result)
@@ -320,7 +320,7 @@ def refuse_unrun(result: object) -> None:
 def _refuse_held(results: Any) -> None:
     """Refuse a collection with lazy items: futures if the first is one, and any other item that was not run."""
     items = results.values() if type(results) is dict else results
-    promises = list(map(_promise, itertools.islice(items, _LOOKED_AT)))
+    promises = list(map(_lazy_kind, itertools.islice(items, _LOOKED_AT)))
     if not (waiting := next(filter(None, promises), None)):
         return
     if waiting[0].startswith(_FUTURE) and promises[0] == waiting:
@@ -333,10 +333,10 @@ def _unrun(returned: str, fix: str) -> PerfgateError:
     return PerfgateError("call-wrong", f"the call returned {returned}: only creating {made} was timed", fix=fix)
 
 
-def _promise(result: object) -> tuple[str, str] | None:
+def _lazy_kind(result: object) -> tuple[str, str] | None:
     """Return the kind of a lazy result and how to measure it; None if it is not lazy, or raises when examined."""
     with suppress(Exception):  # anybody's code
-        promise = next(_promised(result), None)
+        promise = next(_lazy_kinds(result), None)
         if isinstance(result, (Coroutine, Generator)):  # closed, or Python warns that it was never awaited
             with suppress(Exception):
                 result.close()
@@ -344,7 +344,7 @@ def _promise(result: object) -> tuple[str, str] | None:
     return None
 
 
-def _promised(result: object) -> Iterator[tuple[str, str]]:
+def _lazy_kinds(result: object) -> Iterator[tuple[str, str]]:
     for kind, what, fix in _PROMISES:
         if isinstance(result, kind):
             yield f"{what} that was never run", fix

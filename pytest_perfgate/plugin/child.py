@@ -62,7 +62,7 @@ class ChildBench(MeasuringBench):
         self, case: Case, measuring: Measuring, parent: Parent, keep_to: Callable[..., object], start: str = ""
     ) -> None:
         super().__init__(case, measuring)
-        self._parent, self._keep_to, self._turns, self._start = parent, keep_to, False, start
+        self._parent, self._run_on_cores, self._turns, self._start = parent, keep_to, False, start
 
     @property
     def _compares(self) -> bool:
@@ -74,7 +74,7 @@ class ChildBench(MeasuringBench):
         wait_for_threads()
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
-                self._keep_to(one_core=command.plan.one_core)
+                self._run_on_cores(one_core=command.plan.one_core)
                 samples = self._measuring.samples(call, command.plan)
                 taken.append(replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples)
                 if samples.threaded:
@@ -84,7 +84,7 @@ class ChildBench(MeasuringBench):
         try:
             return self._measuring.packed(call, self.case.plan, taken)
         finally:
-            self._keep_to(one_core=False)  # whatever else the test does sees the cores that any run of it sees
+            self._run_on_cores(one_core=False)  # whatever else the test does sees the cores that any run of it sees
 
 
 class ChildRole:
@@ -100,7 +100,7 @@ class ChildRole:
         self._raised: set[str] = set()  # phases: pytest reports a strict xfail as failed although nothing raised
         self._errors: list[str] = []
         self._cores: set[int] = set()  # those that the process had before it kept to one of them
-        config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
+        config.pluginmanager.register(IdleFixtures(), "perfgate-stand-ins")
         for line in job.markers:
             config.addinivalue_line("markers", line)
         for name, text in job.options:
@@ -113,7 +113,7 @@ class ChildRole:
         """Do nothing: the parent reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
-        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._keep_to, self._job.start)
+        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._run_on_cores, self._job.start)
         self._bench = bench
         return Perfgate(self._cases[item.nodeid], bench)
 
@@ -150,7 +150,7 @@ class ChildRole:
         self._parent.send(Bye(modules=loaded_modules(self._job.modules), beside=beside))
         return True
 
-    def _keep_to(self, *, one_core: bool) -> None:
+    def _run_on_cores(self, *, one_core: bool) -> None:
         """Run on the job's one core, if it has one; or on all cores, with the threads that started on that one."""
         if not self._job.cpus:
             return
@@ -207,7 +207,7 @@ class ChildRole:
             self._reports.append(report)
 
 
-class StandIns:
+class IdleFixtures:
     """Fixtures of plugins that a child does not load, with the values that they have when idle."""
 
     @pytest.fixture(scope="session")

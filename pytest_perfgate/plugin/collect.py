@@ -94,7 +94,7 @@ class Collector:
             params=_params(item),
             location=place,
             family=getattr(item, "originalname", "") and item.nodeid.partition("[")[0],
-            unreached=unreached(item),
+            unreached=why_out_of_reach(item),
         )
 
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
@@ -374,7 +374,7 @@ def refuse_half_characters(text: str, what: str, place: str, *, code: str, fix: 
     return str.__str__(text)
 
 
-def unreached(item: pytest.Item) -> tuple[str, str]:
+def why_out_of_reach(item: pytest.Item) -> tuple[str, str]:
     """Return why calls of a test cannot reach perfgate, and a fix; it lacks our fixture, or takes one that hides it."""
     for name in ("perfgate", "benchmark"):
         if place := foreign_fixture(item, name):

@@ -21,7 +21,7 @@ from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from pytest_perfgate.plugin.measure_ahead import take_back
 from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
-from pytest_perfgate.plugin.reporting import Standpoint, columns, complain, fail, folded, usage_errors, write_painted
+from pytest_perfgate.plugin.reporting import StartFolder, columns, complain, fail, folded, usage_errors, write_painted
 from pytest_perfgate.plugin.selection import (
     deselected,
     division,
@@ -277,7 +277,7 @@ FROM = "--from RECORD "
 
 def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
     """Write the next commands; the shards of a run have one report, made from their merged records."""
-    shard, standpoint = division(session.settings.pytest), Standpoint(session.settings.pytest)
+    shard, standpoint = division(session.settings.pytest), StartFolder(session.settings.pytest)
     divided = shard is not None and shard.count > 1
     for command in commands:
         write_painted(out, f"next  {standpoint.command(MERGE if divided and command == REPORT else command)}")

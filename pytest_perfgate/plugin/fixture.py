@@ -143,7 +143,7 @@ class Perfgate:
             taken, key = _recorded(samples, unit, name), self._outermost(name)
             brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **taken)
             self._bench.bring(brought)
-        return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
+        return View(brought.key, metrics=self._bench.metrics, reason=self._bench.reason)
 
     def read(
         self, source: str | Path | Sequence[str | Path], *more: str | Path, name: str = "", limits: Iterable[str] = ()
@@ -153,7 +153,7 @@ class Perfgate:
             files = _one_job(source, more, self._case.nodeid)
             brought = Brought(self._outermost(name), "read", limits=_texts(limits))
             self._bench.read(brought, files)
-        return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
+        return View(brought.key, metrics=self._bench.metrics, reason=self._bench.reason)
 
     def metric(
         self, name: str, values: float | Iterable[float], *, unit: str = "", better: str = "lower", exact: bool = False

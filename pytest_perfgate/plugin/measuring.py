@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 
-class Stand(NamedTuple):
+class RuntimeAndTimer(NamedTuple):
     """A runtime and the timer that suits it."""
 
     runtime: Runtime
@@ -154,32 +154,32 @@ class Measuring:
     def device(self, plan: Plan, call: Any = None) -> Device:
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
-    def stand(self, plan: Plan, call: Any = None) -> Stand:
+    def runtime_and_timer(self, plan: Plan, call: Any = None) -> RuntimeAndTimer:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
-        return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
+        return RuntimeAndTimer(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
     def samples(self, measured: MeasuredCall, plan: Plan) -> Samples:
         if plan.devices > 1:
             insist_on_devices(plan.devices)
         call = measured.with_last_result() if measured.check is not None else measured.timed()
-        stand = self.stand(plan, call)
-        self._passes.call_first(measured, plan, stand.runtime)
-        setup = self._inputs.prepared(measured, stand.runtime)
-        scrutiny = self._scrutiny(measured, call, stand.runtime)
+        pair = self.runtime_and_timer(plan, call)
+        self._passes.call_first(measured, plan, pair.runtime)
+        setup = self._inputs.prepared(measured, pair.runtime)
+        scrutiny = self._output_check_of(measured, call, pair.runtime)
         call, by = measured.sample(call), asked_for()
-        if by is not None and stand.timer.name == "host" and not isinstance(stand.runtime, SupportsWait):
+        if by is not None and pair.timer.name == "host" and not isinstance(pair.runtime, SupportsWait):
             call = slowed(call, by)
 
         def take(plan: Plan) -> Samples:
             self._passes.warm_up(measured)
-            measure = partial(stand.timer.measure, call, plan, stand.runtime, setup)
+            measure = partial(pair.timer.measure, call, plan, pair.runtime, setup)
             return scrutiny.scrutinised(measure) if scrutiny is not None else measure()
 
-        return per_call(self._sampled(stand, plan, take), measured.calls * measured.schedule.iterations)
+        return per_call(self._sampled(pair, plan, take), measured.calls * measured.schedule.iterations)
 
-    def _sampled(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
+    def _sampled(self, pair: RuntimeAndTimer, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Take samples under a lease, with the clock readings of that time."""
-        device, leases, clocks = stand.runtime.device(), self._instruments.leases, self._instruments.clocks
+        device, leases, clocks = pair.runtime.device(), self._instruments.leases, self._instruments.clocks
         others = companions(plan.devices, device) if plan.devices > 1 and device.kind == "gpu" else ()
         if others and clocks is not None:
             clocks = SharedClocks(clocks, others)
@@ -191,7 +191,7 @@ class Measuring:
             samples = watched(take, device, plan, clocks, HOST_CLOCK.wall)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
-    def _scrutiny(self, measured: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
+    def _output_check_of(self, measured: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
         """Return the output check of a call with ``check=`` when this process first measures it, else None."""
         contents = self._instruments.contents
         if measured.check is None or contents is None or measured.key in self._scrutinised:
@@ -209,15 +209,15 @@ class Measuring:
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         call, taken = measured.timed(), tuple(samples)
-        stand = self.stand(plan, call)
-        plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
-        timer = taken[-1].timer if taken else stand.timer.name
-        figures = self._passes.figures(measured, plan, stand.runtime, taken)
+        pair = self.runtime_and_timer(plan, call)
+        plan = settled(pair.runtime.device(), plan, self._instruments.clocks)[0]
+        timer = taken[-1].timer if taken else pair.timer.name
+        figures = self._passes.figures(measured, plan, pair.runtime, taken)
         return Capture(
             key=measured.key,
             samples=taken,
-            device=keyed(stand.runtime.device(), plan, tuple(hz for process in taken for hz in process.clock_hz)),
-            identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(measured.calls)),
+            device=keyed(pair.runtime.device(), plan, tuple(hz for process in taken for hz in process.clock_hz)),
+            identity=replace(identity(self._instruments, plan, pair.runtime, timer, call), calls=str(measured.calls)),
             work=measured.work,
             limits=measured.limits,
             findings=(*self._inputs.findings(measured.key), *self._scrutinised.get(measured.key, ())),
@@ -327,7 +327,7 @@ class Inputs:
         unseen = self._contents is not None and call.key not in self._seen and runtime.device().kind == "gpu"
         if call.setup is None:
             if unseen:
-                self._look(call)
+                self._examine(call)
             return None
         return self._first(call) if unseen else call.prepare
 
@@ -337,12 +337,12 @@ class Inputs:
         def prepare() -> Any:
             inputs = call.prepare()
             if call.key not in self._seen:
-                self._look(call, inputs)
+                self._examine(call, inputs)
             return inputs
 
         return prepare
 
-    def _look(self, call: MeasuredCall, inputs: Any = ()) -> None:
+    def _examine(self, call: MeasuredCall, inputs: Any = ()) -> None:
         if self._contents is not None:
             from pytest_perfgate.app.output_check import constant_inputs
 

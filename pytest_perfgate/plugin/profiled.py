@@ -107,7 +107,7 @@ class ProfiledRole:
         """Whether this is the warm-up run, in which nothing is watched and errors are only noted."""
         self._first = ""
         """What the warm-up run failed with."""
-        _quieten(config, self._assigned)
+        _switch_off(config, self._assigned)
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """Do nothing: nothing is measured ahead."""
@@ -184,7 +184,7 @@ class NextItem:
         return self._item.listchain()[:-1]
 
 
-def _quieten(config: pytest.Config, assigned: Assignment) -> None:
+def _switch_off(config: pytest.Config, assigned: Assignment) -> None:
     """Switch off the options that select, distribute or report, since the parent has applied them."""
     for name, calm in (("dist", "no"), ("numprocesses", None), ("tx", []), ("xmlpath", None), ("reruns", 0)):
         if hasattr(config.option, name):
@@ -194,9 +194,9 @@ def _quieten(config: pytest.Config, assigned: Assignment) -> None:
     for name, text in assigned.options:
         setattr(config.option, name, json.loads(text))
     if assigned.bare:
-        from pytest_perfgate.plugin.child import StandIns
+        from pytest_perfgate.plugin.child import IdleFixtures
 
-        config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
+        config.pluginmanager.register(IdleFixtures(), "perfgate-stand-ins")
     os.environ.pop("PERFGATE_CHANNEL", None)
 
 

@@ -326,7 +326,7 @@ _NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*?\s)('(?:[^']|'\"'\"')*
 """Matches a command whose node ids are relative to where it is started, and the first node id."""
 
 
-class Standpoint:
+class StartFolder:
     """Converts paths and node ids from the project's folder to the one in which pytest was started."""
 
     def __init__(self, config: pytest.Config) -> None:

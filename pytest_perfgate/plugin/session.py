@@ -22,7 +22,7 @@ from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.reporting import (
     SEEN,
-    Standpoint,
+    StartFolder,
     columns,
     properties,
     refuse,
@@ -109,7 +109,7 @@ def _failing_blocks(reports: Reports, pytest_config: pytest.Config, first_tests:
     """Return the blocks of the cases that fail their test; a reason that an earlier test has shown is not repeated."""
     from pytest_perfgate.core.judge.judge import unrepeated
 
-    here, width = Standpoint(pytest_config), min(WIDTH, columns(pytest_config))
+    here, width = StartFolder(pytest_config), min(WIDTH, columns(pytest_config))
     failing = [report for report in unrepeated(reports) if report.effect is Effect.FAIL]
     texts = ((report, render_block(report, width, here.command)) for report in failing)
     return [shown_once(text, r.key.nodeid, first_tests) if lost_by(r) else text for r, text in texts]

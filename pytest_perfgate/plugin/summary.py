@@ -37,7 +37,7 @@ from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
-from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
+from pytest_perfgate.plugin.reporting import ANY, StartFolder, columns, folded, write_painted
 from pytest_perfgate.plugin.reporting import for_terminal as written
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def write_summary(out: Any, session: SessionState, *, cut_short: bool) -> None:
 
 
 def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) -> None:
-    standpoint = Standpoint(session.settings.pytest)
+    standpoint = StartFolder(session.settings.pytest)
     lines = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
     width, recorded = columns(session.settings.pytest), session.recorded_reports()
@@ -97,7 +97,9 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         partial(families_text, reports, session.settings.project.tables),
         partial(blocks, explained, standpoint, min(WIDTH, width), failing=session.interrupted),
         lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
-        lambda: _folded([*([] if edits else hidden), *refused(reports), *constant(reports), *empty(reports)], width),
+        lambda: _folded(
+            [*([] if edits else hidden), *refused(reports), *constant(reports), *empty_calls_note(reports)], width
+        ),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines([path for path in session.written if detailed or not is_record(path)], standpoint.path),
     ]
@@ -151,7 +153,7 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
     return [line for text in texts for paragraph in text.split("\n") for line in folded(paragraph, width)]
 
 
-def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int, *, failing: bool = False) -> list[str]:
+def blocks(reports: Sequence[CaseReport], here: StartFolder, width: int, *, failing: bool = False) -> list[str]:
     """Return the blocks of warnings, and of failures if no test shows them because pytest ran none."""
     from pytest_perfgate.core.judge.judge import unrepeated
 
@@ -313,7 +315,7 @@ _ALIKE = 2.0
 """A call counts as empty up to so many times the time of an empty call."""
 
 
-def empty(reports: Sequence[CaseReport]) -> list[str]:
+def empty_calls_note(reports: Sequence[CaseReport]) -> list[str]:
     """Return one line on host cases that take no longer than an empty call, whether they passed or not."""
     short: list[tuple[str, float]] = []
     for report, m in ((report, report.measurement) for report in reports):
@@ -339,7 +341,7 @@ _BEHIND = "the same command again: it continues after the finished rounds"
 def cut_short_lines(session: SessionState) -> list[str]:
     """Return the lines on what an interrupted run did not measure; empty if nothing is left to be measured."""
     missing = _missing(session)
-    if not missing and not _fewer(session) and not _untried(session):
+    if not missing and not _fewer(session) and not _undecided_count(session):
         return []
     if session.resumable and len(missing) == len(session.cases):
         return ["cut short before any verdict: the finished rounds are kept", f"next  {_BEHIND}"]
@@ -356,11 +358,11 @@ def _headline(session: SessionState, missing: int) -> str:
     text = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
     text += " and kept" if measured else ", nothing is kept"
     text += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
-    untried = _untried(session)
+    untried = _undecided_count(session)
     return f"{text}; {plural(untried, 'case')} not decided" if untried else text
 
 
-def _untried(session: SessionState) -> int:
+def _undecided_count(session: SessionState) -> int:
     """Count the cases that a run with two builds has not decided yet."""
     lineless = {Outcome.UNBASELINED} if session.settings.ci else set()
     open_ = _OPEN | lineless if session.gate_judge.tools.confirm is not None else set()
@@ -392,7 +394,7 @@ def _continue_command(session: SessionState, missing: Sequence[Case]) -> list[st
     if session.resumable:
         return [f"next  {_BEHIND}"]
     if missing and len(missing) <= _NAMED_CASES and len(missing) < len(session.cases):
-        names = " ".join(shlex.quote(Standpoint(session.settings.pytest).nodeid(case.nodeid)) for case in missing)
+        names = " ".join(shlex.quote(StartFolder(session.settings.pytest).nodeid(case.nodeid)) for case in missing)
         rest = "that measures the rest; the same command again measures everything"
         return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
     return ["next  the same command again: it measures everything again"]

@@ -176,17 +176,17 @@ class DistributedRole:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
-        self._heard_of(node)
+        self._collected_on(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        self._heard_of(node)
+        self._collected_on(node)
 
     def pytest_unconfigure(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _heard_of(self, node: Any) -> None:
+    def _collected_on(self, node: Any) -> None:
         """Measure when the last worker has collected; no worker has started a test before that."""
         self._collecting.discard(node.gateway.id)
         if not self._collecting and not self._measured and self._folder is not None:

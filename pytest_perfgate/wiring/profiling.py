@@ -118,21 +118,21 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Write tables as CSV, pictures as SVG, and everything as one page."""
     from pytest_perfgate.adapters.formats import write_drawings
-    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.drawing import standalone
     from pytest_perfgate.wiring import write_pages, write_tables
 
     write_tables(folder / "tables", views)
-    write_drawings(folder, views, alone)
+    write_drawings(folder, views, standalone)
     write_pages(folder / "report.html", list(views.values()))
 
 
 def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
     from pytest_perfgate.adapters.formats import write_drawings
-    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.drawing import standalone
     from pytest_perfgate.model.errors import written
 
     with written(str(folder)):
-        return write_drawings(folder, {"page": document}, alone)
+        return write_drawings(folder, {"page": document}, standalone)
 
 
 def write_picture(path: Path, svg: str) -> None:

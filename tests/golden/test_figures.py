@@ -12,7 +12,7 @@ from pytest_perfgate.app.inspect import picture
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.pictures import draw
 from pytest_perfgate.core.analysis.occupancy import LIMITS
-from pytest_perfgate.core.render.drawing import alone
+from pytest_perfgate.core.render.drawing import standalone
 from pytest_perfgate.core.render.pictures import distribution_picture
 from pytest_perfgate.model.measurement import HistoryEntry, Samples, Stop
 from pytest_perfgate.model.metric import Picture
@@ -80,7 +80,7 @@ def samples(_: Path) -> Picture:
 def test_figures_of_pages_are_as_they_are_drawn(figure, tmp_path: Path) -> None:
     drawn = figure(tmp_path)
     assert not flaws(drawn)
-    path, text = FIGURES / f"{figure.__name__}.svg", alone(drawn.svg) + "\n"
+    path, text = FIGURES / f"{figure.__name__}.svg", standalone(drawn.svg) + "\n"
     if os.environ.get("PERFGATE_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

@@ -90,10 +90,10 @@ def _others(names: Sequence[str], width: int) -> list[str]:
 
 def lost_by(report: CaseReport) -> tuple[object, ...]:
     """Return why a case has no figure, none to trust, or no line, as its block says it; empty for any other case."""
-    loud = [v for v in report.verdicts if v.outcome not in _QUIET]
-    if not all(v.outcome in _LOST or (v.outcome is Outcome.UNBASELINED and v.baseline is None) for v in loud):
+    notable = [v for v in report.verdicts if v.outcome not in _QUIET]
+    if not all(v.outcome in _LOST or (v.outcome is Outcome.UNBASELINED and v.baseline is None) for v in notable):
         return ()
-    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, *map(_of_all, v.next)) for v in loud)
+    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, *map(_of_all, v.next)) for v in notable)
 
 
 def _of_all(step: str) -> str:
@@ -112,36 +112,36 @@ def _bare(report: CaseReport, why: str) -> str:
 
 def _render(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
-    loud = [v for v in ordered if v.outcome not in _QUIET] or ordered
-    lines = [line for verdict in loud for line in _head(report, verdict, width)]
-    for label, text in _facts(report, loud):
+    notable = [v for v in ordered if v.outcome not in _QUIET] or ordered
+    lines = [line for verdict in notable for line in _head(report, verdict, width)]
+    for label, text in _facts(report, notable):
         lines += _labelled(label, text, width)
-    lines += _next_lines(loud, command)
+    lines += _next_lines(notable, command)
     return "\n".join(lines) + "\n"
 
 
-def _facts(report: CaseReport, loud: list[Verdict]) -> Iterator[tuple[str, str]]:
+def _facts(report: CaseReport, notable: list[Verdict]) -> Iterator[tuple[str, str]]:
     """Yield what stands between the heads and the next steps, each with its label, in the order of the block."""
     if report.measurement is not None:
         yield from _now(report.measurement)
-    baseline = next((v.baseline for v in loud if v.baseline), None)
-    yield from _then(baseline) if baseline is not None else _base_times(loud)
-    yield from (("why", text) for text in _reasons(loud))
-    if report.measurement is not None and not all(v.outcome in _QUIET for v in loud):
+    baseline = next((v.baseline for v in notable if v.baseline), None)
+    yield from _then(baseline) if baseline is not None else _base_times(notable)
+    yield from (("why", text) for text in _reasons(notable))
+    if report.measurement is not None and not all(v.outcome in _QUIET for v in notable):
         yield from notable_findings(report.measurement)
 
 
-def _next_lines(loud: list[Verdict], command: Callable[[str], str]) -> Iterator[str]:
+def _next_lines(notable: list[Verdict], command: Callable[[str], str]) -> Iterator[str]:
     """Yield each next step once; of the same command with several numbers of rounds, the one with the most."""
     steps: dict[str, str] = {}
-    for step in (command(one) for v in loud for one in v.next):
+    for step in (command(one) for v in notable for one in v.next):
         rerun = step.partition(" --perfgate-rounds=")[0]  # the most rounds decide every limit
         steps[rerun] = max(steps.get(rerun, ""), step, key=lambda text: (len(text), text))
     for at, step in enumerate(steps.values()):
         yield f"  {'' if at else 'next':<4}  {printable(step)}"
 
 
-def calm(text: str) -> str:
+def unlinked(text: str) -> str:
     """Return text of an untrusted record without mentions, links, and references to issues for use in discussions."""
     return _REFERENCE.sub("\u200b", text)
 
@@ -384,14 +384,14 @@ def _time_line(decision: Proposal) -> str:
         return f"{decision.change.value:<9}  {name}  {decision.why}".rstrip()
     now = quantity(decision.after.time, Dimension.TIME)
     if decision.before is None or not decision.before.time:
-        return f"{decision.change.value:<9}  {name}  {now}{_heritage(decision)}"
+        return f"{decision.change.value:<9}  {name}  {now}{_replaced_case(decision)}"
     then = quantity(decision.before.time, Dimension.TIME)
     shift = signed(decision.after.time / decision.before.time - 1)
     why = f"  ({decision.why})" if decision.why else ""
     return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}{why}"
 
 
-def _heritage(decision: Proposal) -> str:
+def _replaced_case(decision: Proposal) -> str:
     """Return the removed case that a new line replaces, with the change of its time."""
     if decision.predecessor is None or decision.after is None:
         return ""

@@ -17,7 +17,6 @@ from pytest_perfgate.core.render.drawing import (
     Frame,
     area,
     dot,
-    fitted,
     grid,
     haloed,
     legend,
@@ -26,8 +25,9 @@ from pytest_perfgate.core.render.drawing import (
     percent,
     responsive,
     rule,
-    sheet,
+    shortened,
     text_width,
+    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import plural, quantity
@@ -104,10 +104,10 @@ def _bars(
     for row in rows:
         if narrow:
             end = width - text_width(row.text) - 8
-            body += [words(0, y + 12, fitted(row.label, end)), words(width, y + 12, row.text, anchor="end")]
+            body += [words(0, y + 12, shortened(row.label, end)), words(width, y + 12, row.text, anchor="end")]
             y += 17
         else:
-            body += [words(left - 8, y + 16, fitted(row.label, left - 8), anchor="end")]
+            body += [words(left - 8, y + 16, shortened(row.label, left - 8), anchor="end")]
             body += [words(width, y + 16, row.text, anchor="end", colour=SOFT)]
         body += _row(row, key, (left, y, room / most))
         y += _LINE - 4
@@ -119,9 +119,9 @@ def _bars(
     y += 20
     marks += body
     if note:
-        marks.append(words(left, y + 12, fitted(note, width - left), colour=SOFT))
+        marks.append(words(left, y + 12, shortened(note, width - left), colour=SOFT))
         y += 18
-    return sheet(width, y + 4, marks, alt)
+    return whole_drawing(width, y + 4, marks, alt)
 
 
 def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]:
@@ -296,7 +296,7 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
                     marks.append(area(x + at * wide + 0.5, y0 - tall, wide - 1, tall, kind, title))
         x, y = frame.at(short, high)
         marks += [rule((x, y), frame.at(short, 0), dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
-        return sheet(width, frame.height, marks, alt)
+        return whole_drawing(width, frame.height, marks, alt)
 
     key = ["kernels", "their time"]
     bars = [
@@ -328,7 +328,7 @@ class Panel:
     text: Callable[[float], str] = "{:g}".format
 
 
-def stairs(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Sequence[Bar] = ()) -> Picture:
+def side_by_side(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Sequence[Bar] = ()) -> Picture:
     """Draw panels side by side, on a phone one below the other."""
     high = max((level for panel in panels for _, level in panel.stairs), default=1.0) * 1.18
 
@@ -340,7 +340,7 @@ def stairs(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Seque
             x, y = (number % across) * wide, (number // across) * tall
             body = "".join(_panel(panel, wide, tall, high, label if number % across == 0 else ""))
             marks.append(f'<g transform="translate({x},{y})">{body}</g>')
-        return sheet(width, math.ceil(len(panels) / across) * tall, marks, alt)
+        return whole_drawing(width, math.ceil(len(panels) / across) * tall, marks, alt)
 
     return responsive(name, draw, alt, (), bars)
 
@@ -394,7 +394,7 @@ def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: s
         marks = [*grid(frame), rule((frame.left, y), (x, y), dash="5 4"), line(frame, list(enumerate(figures)))]
         marks += [dot(frame, at, one, title=f"step {steps[at][0]}: {text(one)}") for at, one in enumerate(figures)]
         marks.append(haloed(frame.left + 6, frame.top + 10, f"mean {text(mean)} (dashed)", "start"))
-        return sheet(width, frame.height, marks, alt)
+        return whole_drawing(width, frame.height, marks, alt)
 
     spark = f"{sparkline(figures[-60:])}  {text(min(figures))} to {text(max(figures))}"
     return responsive(name, draw, alt, (), [Bar(label=label, text=spark)])

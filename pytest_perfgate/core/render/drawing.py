@@ -104,10 +104,10 @@ class Frame:
 
 def picture(frame: Frame, marks: Sequence[str], alt: str) -> str:
     """Return a whole drawing: frame, ticks, then the marks."""
-    return sheet(frame.width, frame.height, [*grid(frame), *marks], alt)
+    return whole_drawing(frame.width, frame.height, [*grid(frame), *marks], alt)
 
 
-def sheet(width: float, height: float, marks: Sequence[str], alt: str) -> str:
+def whole_drawing(width: float, height: float, marks: Sequence[str], alt: str) -> str:
     """Return a whole drawing of these marks, with the patterns that they use under unique names."""
     body = "".join(marks)
     own = f"p{zlib.crc32(f'{width}{alt}{body}'.encode()):08x}"
@@ -143,7 +143,7 @@ def filled(name: str) -> str:
     return f"url(#{name})" if path else colour
 
 
-def alone(svg: str) -> str:
+def standalone(svg: str) -> str:
     """Return the drawing for a file of its own, with a paper background and plain colours."""
     # Outside of a page a viewer's background may be dark, and black lines would be invisible.
     head, end, body = svg.partition(">")
@@ -200,7 +200,7 @@ def text_width(text: str) -> float:
     return len(text) * SIZE * _LETTER
 
 
-def fitted(text: str, pixels: float) -> str:
+def shortened(text: str, pixels: float) -> str:
     """Return the text, or as much of it as fits; "" if fewer than four letters fit."""
     if text_width(text) <= pixels:
         return text
@@ -218,7 +218,7 @@ def legend(entries: Sequence[tuple[str, str]], left: float, width: float) -> tup
         needs = 20 + text_width(text) + 14
         if x > left and x + needs > left + width:
             x, y = left, y + 19
-        marks += [area(x, y, 14, 12, name), words(x + 20, y + 10.5, fitted(text, width - 20))]
+        marks += [area(x, y, 14, 12, name), words(x + 20, y + 10.5, shortened(text, width - 20))]
         x += needs
     return marks, y + 19 if entries else 2.0
 
@@ -263,7 +263,7 @@ def grid(frame: Frame) -> Iterator[str]:
     """Yield both axes with as many ticks as fit."""
     (x0, y0), (x1, y1) = frame.at(frame.x.low, frame.y.low), frame.at(frame.x.high, frame.y.high)
     yield f'<path d="M{x0:.1f},{y1:.1f} V{y0:.1f} H{x1:.1f}" fill="none" stroke="{SOFT}"/>'
-    for tick, label_x in _apart(frame):
+    for tick, label_x in _separate_ticks(frame):
         px, _ = frame.at(tick, frame.y.low)
         yield f'<path d="M{px:.1f},{y0:.1f} v5" stroke="{SOFT}"/>'
         yield words(label_x, y0 + 18, frame.x.text(tick), anchor="middle", colour=SOFT)
@@ -277,7 +277,7 @@ def grid(frame: Frame) -> Iterator[str]:
         yield f'<text transform="{turned}" text-anchor="middle" fill="{INK}">{escape(frame.y.label)}</text>'
 
 
-def _apart(frame: Frame) -> list[tuple[float, float]]:
+def _separate_ticks(frame: Frame) -> list[tuple[float, float]]:
     """Return ticks whose labels do not overlap, each with the middle of its label inside the frame."""
     places: list[tuple[float, float]] = []
     for count in (6, 5, 4, 3, 2):

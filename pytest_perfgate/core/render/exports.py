@@ -188,7 +188,7 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             s.when, short_commit(s.commit, 40), s.run, s.host, s.device, s.card, str(s.key), s.outcome, metric.name,
-            ", ".join(f"{name}={text}" for name, text in metric.labels), metric.value, *_ends(metric), _unit(metric),
+            ", ".join(f"{name}={text}" for name, text in metric.labels), metric.value, *_bounds(metric), _unit(metric),
         )
         for s in entries
         for metric in s.metrics or (Metric(name="time", value=s.time, dimension=Dimension.TIME),)
@@ -200,7 +200,7 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
     return Table(columns=columns, rows=tuple(rows))
 
 
-def _ends(metric: Metric) -> Sequence[float | None]:
+def _bounds(metric: Metric) -> Sequence[float | None]:
     return (metric.low, metric.high) if metric.interval else (None, None)
 
 

@@ -145,10 +145,10 @@ def _timed(member: Member | None) -> Cell:
     ratios = member.measurement.metrics.find(SPEEDUP)
     named = [(dict(m.labels).get("over", ""), quantity(m.value, m.dimension, 3)) for m in ratios]
     texts = [f"{text} {over}" if len(named) > 1 else text for over, text in named]
-    return printable(", ".join((quantity(time.value, time.dimension), *texts, *_trouble(member))))
+    return printable(", ".join((quantity(time.value, time.dimension), *texts, *_bad_outcome(member))))
 
 
-def _trouble(member: Member) -> tuple[str, ...]:
+def _bad_outcome(member: Member) -> tuple[str, ...]:
     """Return the outcome of a case if it is not a good one."""
     worst = member.case.worst
     return (worst.value.upper(),) if member.case.verdicts and worst not in _FINE else ()
@@ -236,11 +236,11 @@ def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: st
         ),
         rows=tuple((printable(row), *(_cell(cells.get((row, text)), metric) for text in columns)) for row in rows),
         title=printable(title),
-        note=printable(summed(figures, higher=_rises(figures[0][0]))) if several else "",
+        note=printable(summed(figures, higher=_higher_is_better(figures[0][0]))) if several else "",
     )
 
 
-def _rises(metric: Metric) -> bool:
+def _higher_is_better(metric: Metric) -> bool:
     """Return whether a higher figure is better, by its kind or by the test."""
     kind = by_name().get(metric.name)
     return (metric.better or (kind.better if kind else Better.HIGHER)) is Better.HIGHER
@@ -251,7 +251,7 @@ def _cell(member: Member | None, metric: str) -> Cell:
     if member is None or figure is None:
         return None
     shown = signed(figure.value) if metric in CHANGES else quantity(figure.value, figure.dimension)
-    return ", ".join((shown, *_trouble(member)))
+    return ", ".join((shown, *_bad_outcome(member)))
 
 
 def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | None]]) -> Picture | None:

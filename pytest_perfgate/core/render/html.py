@@ -9,7 +9,7 @@ from html import escape as html_escape
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
-from pytest_perfgate.core.render.block import calm, render_block, render_blocks
+from pytest_perfgate.core.render.block import render_block, render_blocks, unlinked
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, urgency, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
@@ -272,7 +272,7 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines += [f"{summary_line(report)} {_place(report)}".rstrip(), ""]
     notes = other_notes(report.cases, report.notes)
     words = [f"**{word}** " if (word := note_word(note)) else "" for note in notes]
-    lines += [*(f"- {word}{calm(escape(note.sentence))}" for word, note in zip(words, notes)), ""] if notes else []
+    lines += [*(f"- {word}{unlinked(escape(note.sentence))}" for word, note in zip(words, notes)), ""] if notes else []
     blocks = list(render_blocks(shown_cases, brief=True))
     for block in blocks[:_COMMENT_ROWS]:
         fence = "`" * (3 + block.count("```"))
@@ -289,7 +289,7 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
 
 def _calm_page(blocks: Sequence[Block], level: int, most: int) -> str:
     page = Document(title="", blocks=tuple(_brief(block, most) for block in blocks))
-    return calm(render_markdown(page, level).partition("\n")[2].strip())
+    return unlinked(render_markdown(page, level).partition("\n")[2].strip())
 
 
 def _brief(block: Block, most: int) -> Block:

@@ -15,13 +15,13 @@ from pytest_perfgate.core.render.drawing import (
     Axis,
     area,
     filled,
-    fitted,
     haloed,
     legend,
     responsive,
     rule,
-    sheet,
+    shortened,
     text_width,
+    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import quantity, signed
@@ -84,11 +84,11 @@ def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
         y += 14
         longest = max(group.length for group in groups)
         for group in groups:
-            marks.append(words(0, y, fitted(group.title, width), bold=True))
+            marks.append(words(0, y, shortened(group.title, width), bold=True))
             room = (width - left - 2.0) * group.length / longest
             drawn, y = _group(group, (left, max(room, 40.0)), y, narrow=narrow)
             marks += drawn
-        return sheet(width, y, marks, alt)
+        return whole_drawing(width, y, marks, alt)
 
     return responsive(name, draw, alt, (), [bar for group in groups for bar in _sparks(group, several=len(groups) > 1)])
 
@@ -125,10 +125,10 @@ def _group(group: Group, across: tuple[float, float], top: float, *, narrow: boo
     for number, lane in enumerate(group.lanes):
         y = first + number * each
         if narrow:
-            marks.append(words(0, y + 11, fitted(lane.label, room)))
+            marks.append(words(0, y + 11, shortened(lane.label, room)))
             y += 16
         else:
-            marks.append(words(left - 8, y + 14, fitted(lane.label, left - 12), anchor="end"))
+            marks.append(words(left - 8, y + 14, shortened(lane.label, left - 12), anchor="end"))
         marks.append(rule((left, y + _TALL), (left + room, y + _TALL)))
         for fill, spans in lane.spans:
             marks += _spans(group, spans, fill, (left, y, scale))
@@ -234,7 +234,7 @@ def icicle(alt: str, root: Node) -> Picture:
                 break
         deep = max((depth for depth, _ in drawn), default=0)
         marks += [mark for _, mark in drawn]
-        return sheet(width, top + (deep + 1) * _ROW + 4, marks, alt)
+        return whole_drawing(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
     return responsive("tree", draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
 
@@ -245,7 +245,7 @@ def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared
     fill = _side(node) if compared else ("compute", "idle")[depth % 2]
     label_text = f"{node.name}: {_figure_text(node)}"
     yield depth, area(x, y, wide, _ROW - 2, fill, label_text)
-    label = fitted(label_text if text_width(label_text) <= wide - 8 else node.name, wide - 8)
+    label = shortened(label_text if text_width(label_text) <= wide - 8 else node.name, wide - 8)
     if label:
         yield depth, haloed(x + 4, y + 15, label, "start")
     if depth + 1 >= _DEEPEST:

@@ -27,8 +27,8 @@ from pytest_perfgate.core.render.drawing import (
     margin,
     responsive,
     rule,
-    sheet,
     text_width,
+    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
@@ -56,7 +56,7 @@ def _time(nanoseconds: float, digits: int = 3) -> str:
     return quantity(nanoseconds, Dimension.TIME, digits) if nanoseconds else "0"
 
 
-def _tight(numbers: Sequence[float]) -> Axis:
+def _tight_axis(numbers: Sequence[float]) -> Axis:
     """Return an axis of times that spans these, with some room at both ends."""
     low, high = min(numbers), max(numbers)
     room = (high - low) * 0.06 or abs(high) * 0.05 or 1.0
@@ -86,13 +86,13 @@ def levels(baseline: Baseline | None) -> tuple[ReferenceLine, ...]:
 def distribution_picture(case: CaseReport, entries: Sequence[HistoryEntry] = ()) -> Picture | None:
     """Draw each process as a row of samples below earlier runs, with the accepted time as a line."""
     processes = [p for p in case.measurement.processes if p.durations] if case.measurement else []
-    usual = [_usual(p.durations) for p in processes]
+    usual = [_without_slowest(p.durations) for p in processes]
     if not processes or not all(usual):
         return None
     then = [s.time for s in entries[-_KEPT:] if 0 < s.time < math.inf]
     references = levels(case.baseline)
     drawn = [duration for durations in usual for duration in durations]
-    axis = _tight([*drawn, *then, *(reference.time for reference in references)])
+    axis = _tight_axis([*drawn, *then, *(reference.time for reference in references)])
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
     alt += f" after {plural(len(then), 'run')}" if then else ""
@@ -116,7 +116,7 @@ def _spark(numbers: Sequence[float], axis: Axis) -> str:
     return f"{sparkline(_binned(numbers, axis))}  {_time(middle)}"
 
 
-def _usual(durations: Sequence[float]) -> list[float]:
+def _without_slowest(durations: Sequence[float]) -> list[float]:
     """Return samples without the slowest hundredth, and those beyond three times the third quartile."""
     finite = sorted(d for d in durations if math.isfinite(d))
     kept = finite[: max(1, math.ceil(len(finite) * 0.99))]
@@ -154,7 +154,7 @@ def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
         marks += _strip(_binned(shown, axis), (left, y + each - 4), (room, each - 8))
         y += each
     marks.append(words(left + room / 2, bottom + 32, f"{axis.label}; higher is more often", anchor="middle"))
-    return sheet(width, bottom + 40, marks, alt)
+    return whole_drawing(width, bottom + 40, marks, alt)
 
 
 def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> Iterator[str]:
@@ -209,7 +209,7 @@ def rounds_picture(case: CaseReport) -> Picture | None:
         marks += [_needle(frame, at, one) for at, one in enumerate(changes, 1)]
         sides = ((high, frame.top + 10, "slower"), (low, frame.height - frame.bottom - 6, "faster"))
         marks += [haloed(frame.left + 4, y, text, "start") for change, y, text in sides if change]
-        return sheet(width, frame.height, marks, alt)
+        return whole_drawing(width, frame.height, marks, alt)
 
     return responsive("rounds", draw, alt, (), [Bar(label="rounds", text=" ".join(map(signed, changes[:12])))])
 
@@ -324,7 +324,7 @@ def _history(width: int, title: str, shown: Line, alt: str) -> str:
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += [_entry(frame, at, one, of) for at, one in enumerate(entries)]
-    return sheet(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
+    return whole_drawing(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
 
 
 def _end_of(name: str, width: int) -> str:

@@ -21,15 +21,15 @@ from pytest_perfgate.core.render.drawing import (
     Frame,
     Place,
     distinct_ticks,
-    fitted,
     grid,
     haloed,
     line,
     responsive,
     rule,
-    sheet,
+    shortened,
     spread_out,
     text_width,
+    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import printable, quantity
@@ -72,15 +72,15 @@ def roofline(alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
         for number, point in enumerate(points, 1):
             entry = f"{number}  {point.label}"
             end = width - text_width(point.text) - 10 if width > NARROW else width
-            marks.append(words(4, y + 12, fitted(entry, end)))
+            marks.append(words(4, y + 12, shortened(entry, end)))
             if width <= NARROW:
                 y += 16
             marks.append(words(width - 2, y + 12, point.text, anchor="end", colour=SOFT))
             y += 18
         if ceiling.note:
-            marks.append(words(4, y + 12, fitted(ceiling.note, width - 8), colour=SOFT))
+            marks.append(words(4, y + 12, shortened(ceiling.note, width - 8), colour=SOFT))
             y += 18
-        return sheet(width, y + 6, marks, alt)
+        return whole_drawing(width, y + 6, marks, alt)
 
     top = max(rate for _, rate in ceiling.peaks)
     bars = [

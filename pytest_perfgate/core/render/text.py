@@ -130,7 +130,7 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not _fits(lines, room) and table.rows:
         ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
-        forms = [list(_apart(table, room, *way)) for way in ways]
+        forms = [list(_stacked_figures(table, room, *way)) for way in ways]
         narrow = (room != _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
@@ -170,7 +170,7 @@ def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
     yield from (texts,) if long or room != _LOG else ()
 
 
-def _apart(table: Table, width: int, above: Sequence[int], heads: int) -> Iterator[str]:
+def _stacked_figures(table: Table, width: int, above: Sequence[int], heads: int) -> Iterator[str]:
     """Yield figures below their full name, with heads of one line or two; rows of one name share it."""
     beside = [at for at in range(len(table.columns)) if at not in above]
     columns, rows = [table.columns[at] for at in beside], shown_rows(table)

@@ -32,7 +32,7 @@ def test_a_step_of_a_block_or_note_from_a_record_is_explained_with_its_path(
 ) -> None:
     monkeypatch.setattr(ending, "division", lambda config: None)
     monkeypatch.setattr(ending, "columns", lambda config: 200)
-    monkeypatch.setattr(ending, "Standpoint", lambda config: SimpleNamespace(command=str, path=str))
+    monkeypatch.setattr(ending, "StartFolder", lambda config: SimpleNamespace(command=str, path=str))
     verdict = SimpleNamespace(next=() if noted else (step,))
     session: Any = SimpleNamespace(
         settings=SimpleNamespace(pytest=None),

@@ -27,7 +27,7 @@ from pytest_perfgate.model.verdict import Arms, CaseReport
 from pytest_perfgate.plugin import summary
 from pytest_perfgate.plugin.child_arguments import environment
 from pytest_perfgate.plugin.measure_ahead import judge_measured
-from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded
+from pytest_perfgate.plugin.reporting import ANY, StartFolder, columns, folded
 from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.plugin.summary import (
     _left_open,
@@ -36,7 +36,7 @@ from pytest_perfgate.plugin.summary import (
     constant,
     counted,
     cut_short_lines,
-    empty,
+    empty_calls_note,
     is_clean,
     next_commands,
     own_gate_section,
@@ -178,9 +178,9 @@ def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
 ROOT = Path("/project")
 
 
-def standing(*below: str, root: Path = ROOT) -> Standpoint:
+def standing(*below: str, root: Path = ROOT) -> StartFolder:
     folder = ROOT.joinpath(*below)
-    return Standpoint(SimpleNamespace(rootpath=root, invocation_params=SimpleNamespace(dir=folder)))  # type: ignore[arg-type]
+    return StartFolder(SimpleNamespace(rootpath=root, invocation_params=SimpleNamespace(dir=folder)))  # type: ignore[arg-type]
 
 
 shown = standing().path
@@ -341,11 +341,11 @@ def test_a_call_of_nothing_is_named_in_one_line() -> None:
         return replace(report, measurement=replace(report.measurement, identity=identity, device=device))
 
     reports = [of("test_none", 0.5, "host"), of("test_work", 1e6, "host"), of("test_gpu", 0.5, "gpu")]
-    (line,) = empty(reports)
+    (line,) = empty_calls_note(reports)
     assert line.startswith("no longer than an empty call")
     assert "test_none" in line
     assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
-    assert empty([of("test_dict", 999, "host")]) == []
+    assert empty_calls_note([of("test_dict", 999, "host")]) == []
 
 
 def test_a_call_of_nothing_is_named_where_the_timer_of_hosts_timed_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_a_call_of_nothing_is_named_where_the_timer_of_hosts_timed_it(monkeypatc
     monkeypatch.setattr(summary, "_empty_call_ns", lambda: min(empties))
     one = case("test_none", 1.1 * min(took))
     alike = replace(one.measurement, identity=Identity(device="d", timer="host"), device=device)
-    assert empty([replace(one, measurement=alike)])
+    assert empty_calls_note([replace(one, measurement=alike)])
 
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:

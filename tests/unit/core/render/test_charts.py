@@ -16,10 +16,10 @@ from pytest_perfgate.core.render.charts import (
     lengths_picture,
     merged,
     over_steps,
+    side_by_side,
     sparkline,
     squeezed,
     stacked,
-    stairs,
 )
 from pytest_perfgate.core.render.drawing import NARROW, WIDE
 from pytest_perfgate.model.values import Dimension
@@ -129,7 +129,7 @@ def test_short_kernels_stand_out_up_to_the_border() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_panels_say_where_one_stands_and_where_it_falls(count: int) -> None:
     panel = Panel(label="registers a thread", stairs=((16, 64), (33, 48), (65, 16), (255, 0)), here=(64, 48), cliff=64)
-    picture = stairs("occupancy", "cliffs", [panel] * count, "warps")
+    picture = side_by_side("occupancy", "cliffs", [panel] * count, "warps")
     assert not flaws(picture)
     assert texts(picture.svg).count("falls past 64") == count
     assert texts(picture.narrow).count("here: 64") == count

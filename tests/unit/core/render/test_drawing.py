@@ -8,7 +8,18 @@ from itertools import pairwise
 import pytest
 
 from pytest_perfgate.core.render import drawing
-from pytest_perfgate.core.render.drawing import FILLS, Axis, Frame, alone, area, fitted, grid, legend, sheet, text_width
+from pytest_perfgate.core.render.drawing import (
+    FILLS,
+    Axis,
+    Frame,
+    area,
+    grid,
+    legend,
+    shortened,
+    standalone,
+    text_width,
+    whole_drawing,
+)
 from tests.drawings import contrast, outside, overlapping, palettes, root, unfilled
 
 
@@ -44,12 +55,12 @@ def test_fills_that_stand_together_differ_without_their_colours() -> None:
 
 def test_two_drawings_on_a_page_do_not_share_their_patterns() -> None:
     marks = [area(0, 0, 10, 10, "exposed")]
-    one, two = (sheet(20, 20, marks, alt) for alt in ("one", "two"))
+    one, two = (whole_drawing(20, 20, marks, alt) for alt in ("one", "two"))
     names = [re.findall(r'id="([^"]+)"', svg) for svg in (one, two)]
     assert len({*names[0], *names[1]}) == 2
-    assert not [flaw for svg in (one, two, alone(one)) for flaw in unfilled(svg)]
-    assert "currentColor" not in alone(one)
-    assert "var(" not in alone(one)
+    assert not [flaw for svg in (one, two, standalone(one)) for flaw in unfilled(svg)]
+    assert "currentColor" not in standalone(one)
+    assert "var(" not in standalone(one)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +68,8 @@ def test_two_drawings_on_a_page_do_not_share_their_patterns() -> None:
     [("whole", 100, "whole"), ("a long name of an operator", 100, "a long name …"), ("long", 12, ""), ("", 0, "")],
 )
 def test_words_that_do_not_fit_are_cut_or_left_out(text: str, pixels: float, expected: str) -> None:
-    assert fitted(text, pixels) == expected
-    assert text_width(fitted(text, pixels)) <= pixels
+    assert shortened(text, pixels) == expected
+    assert text_width(shortened(text, pixels)) <= pixels
 
 
 @pytest.mark.parametrize("width", [160, 344, 760])
@@ -74,7 +85,7 @@ def test_words_that_do_not_fit_are_cut_or_left_out(text: str, pixels: float, exp
 )
 def test_ticks_never_lie_on_each_other(width: int, axis: Axis) -> None:
     frame = Frame(x=axis, y=Axis(low=0, high=1, label=""), width=width, height=120, left=60, right=60)
-    svg = sheet(width, 120, list(grid(frame)), "axis")
+    svg = whole_drawing(width, 120, list(grid(frame)), "axis")
     assert not overlapping(svg)
     assert root(svg).get("aria-label") == "axis"
 
@@ -83,7 +94,7 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
     entries = [("compute", "computation"), ("exposed", "communication, exposed"), ("idle", "idle")]
     for width in (120, 344, 760):
         marks, end = legend(entries, 0, width)
-        svg = sheet(width, end, marks, "key")
+        svg = whole_drawing(width, end, marks, "key")
         assert not outside(svg)
         assert not overlapping(svg)
     assert legend([], 0, 100) == ([], 2)
@@ -91,7 +102,7 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
 
 def test_a_narrow_scale_of_few_powers_keeps_the_ticks_that_have_room() -> None:
     axis = Axis(low=5e3, high=5e5, label="length", log=True, text=lambda tick: f"{tick / 1e3:.0f} µs")
-    svg = sheet(360, 200, grid(Frame(x=axis, y=Axis(low=0, high=1, label=""), width=360, height=200)), "ticks")
+    svg = whole_drawing(360, 200, grid(Frame(x=axis, y=Axis(low=0, high=1, label=""), width=360, height=200)), "ticks")
     assert len(re.findall(r"\d µs<", svg)) >= 4
     assert not overlapping(svg)
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_perfgate.core.render.drawing import alone
+from pytest_perfgate.core.render.drawing import standalone
 from pytest_perfgate.core.render.pictures import (
     distribution_picture,
     history_picture,
@@ -60,7 +60,7 @@ def test_a_drawing_in_a_file_of_its_own_lies_on_paper_and_needs_no_page_for_its_
     """`history --svg` was black on whatever the viewer shows behind it, and grey lines were lost without a style."""
     picture = history_picture(SLOW, ENTRIES)
     assert picture is not None
-    svg = alone(picture.svg)
+    svg = standalone(picture.svg)
     paper, *rest = ET.fromstring(svg)
     assert (paper.get("width"), paper.get("height"), paper.get("fill")) == ("100%", "100%", "#fff")
     assert len(rest) == len(drawn(picture))
