@@ -1,4 +1,4 @@
-"""The state of the whole machine: what works, what does not and why, and what it can resolve."""
+"""All tables of `perfgate doctor --verbose`, as a document, and what both of its views need from adapters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `perfgate doctor` finds on this machine, and the screen and document that show it."""
+"""Remarks of `perfgate doctor` on the project, its short screen of the devices, and the page of the machine."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
 from pytest_perfgate.core.render.block import WIDTH, render_blocks
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
-from pytest_perfgate.core.render.text import WIDEST, table_lines
+from pytest_perfgate.core.render.text import WIDEST, fits_width, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
     UNBUILT,
@@ -37,8 +37,7 @@ from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
-from pytest_perfgate.plugin.reporting import ANY, StartFolder, columns, folded, write_painted
-from pytest_perfgate.plugin.reporting import for_terminal as written
+from pytest_perfgate.plugin.reporting import ANY, StartFolder, columns, folded, for_terminal, write_painted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -105,7 +104,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
-            write_painted(out, written(line))
+            write_painted(out, for_terminal(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     if session.recorded or not session.lost:
@@ -129,7 +128,7 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
     """Return the table's lines; if too wide, without the files, then columns, then with short names."""
     table = verdict_table(reports)
     lines = list(table_lines(table)) if reports else []
-    if _fits(lines, width):
+    if fits_width(lines, width):
         return lines
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
     fewer = _FEWER if any(row[4] is not None for row in rows) else _FEWER_NEW
@@ -138,15 +137,11 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
         cells = tuple(tuple(row[at] for at in remaining) for row in rows)
         short = replace(table, columns=tuple(table.columns[at] for at in remaining), rows=cells)
         lines = list(table_lines(short))
-        if _fits(lines, width):
+        if fits_width(lines, width):
             return lines
     beyond = max(map(display_width, lines)) - width
     name = max(len(str(row[1])) for row in short.rows) - beyond
     return list(table_lines(short, max(_LEAST_NAME, name)))
-
-
-def _fits(lines: Iterable[str], width: int) -> bool:
-    return all(display_width(line) <= width for line in lines)
 
 
 def _folded(texts: Iterable[str], width: int) -> list[str]:

@@ -128,12 +128,12 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     """Yield one line for each row; if too wide, with texts in lines of their own, then with named figures."""
     # Sentences above and below are wrapped, and do not change this form.
     lines = list(_rows(table)) if table.rows or not table.note else []
-    if not _fits(lines, room) and table.rows:
+    if not fits_width(lines, room) and table.rows:
         ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
         forms = [list(_stacked_figures(table, room, *way)) for way in ways]
-        narrow = (room != _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
+        narrow = (room != _LOG or not fits_width(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
-        lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
+        lines = next((form for form in forms if fits_width(form, room)), next(iter(in_words), lines))
     yield from wrapped(table.title, width)
     yield from lines
     for text in filter(None, (left_out(table), table.note)):
@@ -145,7 +145,8 @@ def _rows(table: Table, widest: int = WIDEST) -> Iterator[str]:
     yield from _aligned([[heading(column) for column in table.columns], *rows], table.columns)
 
 
-def _fits(lines: Iterable[str], width: int) -> bool:
+def fits_width(lines: Iterable[str], width: int) -> bool:
+    """Return whether no line is wider than so many columns."""
     return all(display_width(line) <= width for line in lines)
 
 

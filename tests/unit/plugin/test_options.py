@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from dataclasses import fields
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from pytest_perfgate.model.plan import Policy
 from pytest_perfgate.plugin import pytest_load_initial_conftests
+from pytest_perfgate.plugin.ending import _FILES
 from pytest_perfgate.plugin.options import OPTIONS, add_options, refuse_unknown
 from pytest_perfgate.plugin.options import child_environment as told
 from pytest_perfgate.plugin.state import Settings
@@ -86,3 +88,12 @@ def test_a_conftest_rewrites_nothing_that_ci_said(monkeypatch: pytest.MonkeyPatc
     assert (told(config)["GITHUB_BASE_REF"], told(config)["MADE_BY_A_PLUGIN"]) == ("main", "1")
     assert Settings(config).ci
     assert told(SimpleNamespace()) == dict(os.environ)  # type: ignore[arg-type]
+
+
+def test_each_option_is_read_by_the_code() -> None:
+    """An option that only its declaration names would do nothing, and look as if it did."""
+    package = Path(__file__).resolve().parents[3] / "pytest_perfgate"
+    texts = (path.read_text(encoding="utf-8") for path in package.rglob("*.py") if path.name != "options.py")
+    names = set(re.findall(r"\bperfgate_\w+", "\n".join(texts))) | {f"perfgate_{file}" for file in _FILES}
+    own = [option.settings.get("dest", option.name[2:].replace("-", "_")) for option in OPTIONS]
+    assert [name for name in own if name not in names] == [], "read it where it takes effect"
