@@ -173,7 +173,7 @@ def today() -> dt.date:
     return dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc).date()
 
 
-def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> tuple[list[Trend], list[Trend]]:
+def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 1) -> tuple[list[Trend], list[Trend]]:
     """Return the newest runs of every case and device with the accepted value, and those of every gated figure."""
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import figure_levels, fixed_anchor

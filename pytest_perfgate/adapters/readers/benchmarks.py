@@ -366,7 +366,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], figures: Figures, devic
             for tag, rate in figures.items()
             if tag in _NVBENCH_RATES and rate and rate > 0
         ),
-        own=_own({one: figure for one, figure in figures.items() if tagged and figure and not one.startswith("nv/")}),
+        own=_own({one: figure for one, figure in figures.items() if tagged and not one.startswith("nv/")}),
         skipped=skipped,
     )
 

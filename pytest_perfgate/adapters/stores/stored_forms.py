@@ -21,7 +21,7 @@ from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Interval, Metric
-from pytest_perfgate.model.values import Dimension  # noqa: TC001 -- rows are decoded by their annotations
+from pytest_perfgate.model.values import Better, Dimension  # noqa: TC001 -- rows are decoded by their annotations
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import FigureName, Labels
@@ -315,12 +315,13 @@ def moment_at(moment: str) -> float:
 
 
 def metrics_text(metrics: Iterable[Metric]) -> str:
-    """Return figures as JSON: name, value, dimension, scope, interval; those that are not finite are left out."""
+    """Return figures as JSON: name, value, dimension, scope, interval, direction; those not finite are left out."""
     rows = []
     for m in metrics:
         ends = () if m.interval is None else (m.interval.low, m.interval.high)
         if all(map(math.isfinite, (m.value, *ends))):
-            rows.append((m.name, m.value, m.dimension, dict(m.labels), *ends))
+            own = () if m.better is None else (*(ends or (None, None)), m.better)
+            rows.append((m.name, m.value, m.dimension, dict(m.labels), *(own or ends)))
     return msgspec.json.encode(rows).decode()
 
 
@@ -333,6 +334,7 @@ class _Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     scope: dict[str, str]
     low: float | None = None
     high: float | None = None
+    better: Better | None = None
 
 
 _rows = msgspec.json.Decoder(list[_Row]).decode
@@ -374,6 +376,7 @@ def _metric(row: _Row) -> Metric:
         dimension=row.dimension,
         labels=_labels(scope),
         interval=None if low is None or high is None else Interval(low=low, high=high),
+        better=row.better,
     )
 
 

@@ -78,9 +78,11 @@ def figure_levels(
         if not present:
             continue
         low, kind = min(figure.value, *present), kinds.get(figure.name)
+        stated = (m.better for entry in reversed(entries) for m in entry.metrics if (m.name, m.labels) == at)
+        better = next(stated, None) or (kind.better if kind is not None else Better.LOWER)
         level = FigureLevel(
             title=figure.title, dimension=figure.dimension, raised=0.0 if low > 0 else 1.0 - low,
-            sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
+            sign=-1.0 if better is Better.HIGHER else 1.0,
             exact=kind is not None and kind.exact,
         )  # fmt: skip
         baseline = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)

@@ -302,7 +302,7 @@ OWN: dict[str, tuple[Any, dict[str, float]]] = {
     "google: not finite in one repetition": (google(run("a", 1, x=math.nan), run("a", 1, x=1), run("b", 1, x=math.inf)), {}),
     "google: an error": (google(run("a", 0, error_occurred=True, x=1)), {}),
     "google: memory": (google(run("a", 1, allocs_per_iter=2, max_bytes_used=64)), {"allocs_per_iter": 2, "max_bytes_used": 64}),
-    "nvbench": (nvbench(state(MEAN, NANS | {"tag": "x"}, figure("mine/probes", "7"))), {"mine/probes": 7}),
+    "nvbench": (nvbench(state(MEAN, NANS | {"tag": "x"}, figure("mine/probes", "7"), figure("zero", 0))), {"mine/probes": 7, "zero": 0}),
     "nvbench: by name": (early("value"), {}),
     "pytest-benchmark": (ours({**bench(), "extra_info": INFO}), {"tokens": 3}),
     "asv": (asv({"b.T.track_loss": [[0.5, None], [["1", "2"]]], "b.peakmem_x": [[9e6], []]}), {"track_loss": 0.5, "peakmem_x": 9e6}),

@@ -31,6 +31,7 @@ from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Better
 from tests.histories import KEY, METRICS, entry
 
 DEVICE, PATH = "NVIDIA-H200", "tests/test_k.py"
@@ -247,7 +248,8 @@ def test_runs_are_put_in_order_by_their_moment(moment: str, seconds: float) -> N
 
 
 def test_figures_and_facts_come_back_as_they_were() -> None:
-    assert parse_metrics(metrics_text(METRICS)) == METRICS
+    own = tuple(replace(metric, better=Better.HIGHER) for metric in METRICS)
+    assert parse_metrics(metrics_text((*METRICS, *own))) == (*METRICS, *own)
     facts = (("driver", "580"), ("µ", '"'))
     assert parse_facts(words_of(entry(1.0, facts=facts))[4]) == facts
     assert parse_facts(words_of(entry(1.0))[4]) == ()

@@ -11,7 +11,7 @@ from pytest_perfgate.core.render.words import FigureLevel
 from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Identity
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension
 from tests.unit.core.judge.bench import HOST, accepted
 from tests.unit.core.judge.figures import figure
 
@@ -60,6 +60,14 @@ def test_a_figure_is_better_in_the_direction_of_its_kind(name: str, sign: float,
     runs = [entry(1, **{name: 5.0})]
     ((_, _, _, level),) = figure_levels(runs, accepted(1e6, figures=(figure(name, 5.0),)))
     assert (level.sign, level.exact) == (sign, exact)
+
+
+@pytest.mark.parametrize(("better", "sign"), [(Better.HIGHER, -1.0), (Better.LOWER, 1.0), (Better.NEITHER, 1.0)])
+def test_a_figure_of_the_user_is_better_in_its_own_direction(better: Better, sign: float) -> None:
+    one = entry(1, accuracy=0.9)
+    own = replace(one, metrics=tuple(replace(metric, better=better) for metric in one.metrics))
+    ((_, _, _, level),) = figure_levels([one, own], accepted(1e6, figures=(figure("accuracy", 0.9),)))
+    assert level.sign == sign
 
 
 def test_levels_that_are_known_are_taken() -> None:
