@@ -55,3 +55,15 @@ def test_merging_is_associative(a, b, c) -> None:
     right = intervals.joined_spans(a, intervals.joined_spans(b, c))
     assert left[0].tolist() == right[0].tolist()
     assert left[1].tolist() == right[1].tolist()
+
+
+def test_a_train_is_as_long_as_the_kernels_that_fill_half_of_the_window() -> None:
+    few_long = [(3_000 * n, 1_000) for n in range(30)] + [(90_000 + 30_000 * n, 29_000) for n in range(6)]
+    starts, lengths = np.array(few_long, dtype=np.int64).T
+    ends = starts + lengths
+    assert (ends - starts).mean() < 6_000, "though kernels of 29 µs fill 64 % of the window"
+    assert intervals.train(starts, ends, 5_000, 270_000) == 29_000
+    assert intervals.train(starts, ends, 5_000, 170_000) == 1_000, "with the pauses behind them they fill 53 %"
+    assert intervals.train(starts, ends, 5_000, 600_000) is None
+    twice = np.concatenate([starts, starts]), np.concatenate([ends, ends])
+    assert intervals.train(*twice, 5_000, 270_000) == 29_000, "what runs at once counts once"

@@ -74,7 +74,7 @@ class Signals:
     idle: float | None = None
     launch_share: float | None = None
     kernel_ns: float | None = None
-    """The mean kernel of a train of kernels back to back; None for a single kernel."""
+    """The length up to which kernels back to back fill half of the window; None where they do not."""
     exposed: float | None = None
     sync: float | None = None
     waits: int | None = None
@@ -359,7 +359,7 @@ def _evidence(name: Bottleneck, signals: Signals) -> Iterator[str]:
             yield f"{words} not collected"
     short = _valid(signals.kernel_ns)
     if name is Bottleneck.LAUNCH and short is not None:
-        yield f"kernels of {short / 1000:.1f} µs back to back"
+        yield f"kernels of up to {short / 1000:.1f} µs back to back"
     if name is Bottleneck.LATENCY and not _idles(signals):
         yield _cause(signals)
 

@@ -134,13 +134,17 @@ TRAIN = 20
 
 
 def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | None:
-    """Return the mean length if many close intervals fill most of a window, else None."""
+    """Return the length up to which intervals, with close pauses behind them, fill half of a window; else None."""
     if len(starts) < TRAIN:
         return None
     order = np.argsort(starts, kind="stable")
-    pauses = np.maximum(starts[order][1:] - np.maximum.accumulate(ends[order])[:-1], 0)
-    filled = covered(starts, ends) + int(pauses[pauses <= close_ns].sum())
-    return float(np.mean(ends - starts)) if filled >= window_ns / 2 else None
+    pauses = np.append(np.maximum(starts[order][1:] - np.maximum.accumulate(ends[order])[:-1], 0), 0)
+    lengths = (ends - starts)[order]
+    at_once = covered(starts, ends) / max(int(lengths.sum()), 1)
+    spent = lengths * at_once + np.where(pauses <= close_ns, pauses, 0)
+    by_length = np.argsort(lengths, kind="stable")
+    half = int(np.searchsorted(np.cumsum(spent[by_length]), window_ns / 2))
+    return float(lengths[by_length[half]]) if half < len(lengths) else None
 
 
 LAUNCHES = regex("launch|invokeKernel|^runFunction", re.IGNORECASE)
