@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 ROUND = "round"
 
-_MISSING = {
-    "worktree": "; this build runs inside a checkout: set 'build' in [tool.perfgate] to the commands that build it",
-    "overlay": "; list its folder in [tool.perfgate]: in 'projects' if it is in this repository, else in 'editable'",
-}
-"""What a module that is not found in an arm most often is."""
+
+def _missing_module(arm: Arm) -> str:
+    inside = "this build runs inside a checkout: set 'build' in [tool.perfgate] to the commands that build it"
+    other = "list its folder in [tool.perfgate]: in 'projects' if it is in this repository, else in 'editable'"
+    return f"; {arm.missing or (inside if arm.mode == 'worktree' else other)}"
 
 
 def phase_of(by: float) -> str:
@@ -179,7 +179,7 @@ class Comparison:
         if not standing and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
             return cases  # those that share a version of their files start again together
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
-        hint = _MISSING.get(self.arms[BASE].mode, "") if "ModuleNotFoundError" in fault.what and not standing else ""
+        hint = _missing_module(self.arms[BASE]) if "ModuleNotFoundError" in fault.what and not standing else ""
         for nodeid in lost:
             self._note(*at, nodeid, fault.what + hint, died=bool(standing) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in {*lost, *has}]
@@ -323,7 +323,7 @@ def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm], own: Callab
             why = own(nodeid) if side == BASE else ""
             errors = [error for error in pair.errors[side] if error.startswith(nodeid.partition("::")[0])]
             reason = "; ".join(errors or pair.errors[side]) or (f"it {why}" if why else "it is missing")
-            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason and not why else ""
+            hint = _missing_module(arm) if "ModuleNotFoundError" in reason and not why else ""
             return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"
 

@@ -358,6 +358,7 @@ class ArmSettings:
     accepted: str = "baselines"
     """Folder of the baselines below the root, which a build must not take for a package."""
     imported: tuple[str, ...] = ()  # folders below the root that pytest's setting pythonpath names
+    missing: str = ""  # the setting that brings in packages of this repository that an overlay hides
 
 
 @value
@@ -385,6 +386,7 @@ class Arm:
     """Hash of all files that this side may load as the package under test; "" if it was not taken."""
     sources: tuple[tuple[str, str], ...] = ()
     """(file, hash) of the built code, with which loaded files must agree."""
+    missing: str = ""  # what to set where it does not find a module; "" if that is not known
 
 
 @value

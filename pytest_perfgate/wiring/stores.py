@@ -142,12 +142,16 @@ def host_device_key() -> str:
 
 
 def arms(root: Path, project: Config, paths: Sequence[str], imported: Sequence[str] = ()) -> ArmStore:
+    from pytest_perfgate.adapters.arms import hidden_projects
+    from pytest_perfgate.adapters.arms.overlay import parent_folders
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.verdict import ArmSettings
 
+    projects = tuple(nested.path for nested in project.projects)
     settings = ArmSettings(
         mode={"package": "overlay", "": "auto"}.get(project.arms, project.arms),
-        projects=tuple(nested.path for nested in project.projects) or (".",),
+        projects=projects or (".",),
+        missing=hidden_projects(root.resolve(), projects, parent_folders(())),
         builds=tuple((nested.path, nested.build) for nested in project.projects if nested.build),
         build=tuple(project.build.splitlines()),
         editable=tuple(str((root / place).resolve()) for place in project.editable),

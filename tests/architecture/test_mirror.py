@@ -14,6 +14,7 @@ TESTS = ROOT / "tests"
 LARGE = 100
 
 ELSEWHERE = {
+    "adapters/arms/__init__.py": "unit/adapters/arms/test_arms.py",
     "adapters/readers/ncu_csv.py": "unit/adapters/readers/test_ncu_report.py",
     "adapters/readers/ncu_labels.py": "unit/adapters/readers/test_ncu_report_pages.py",
     "adapters/readers/rocprof_forms.py": "unit/adapters/readers/test_rocprof.py",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO
+from urllib.parse import unquote
 
 _PART = 1 << 20
 _OVERLAP = 32
@@ -88,3 +91,21 @@ def _without(start: int, size: int, cuts: Collection[tuple[int, int]]) -> Iterat
             yield start, cut - start
             start = cut + length
     yield start, end - start
+
+
+def hidden_projects(root: Path, projects: Sequence[str], sites: Sequence[str]) -> str:
+    """Return ``set projects = [...] in [tool.perfgate]`` if editable packages of a repository would stay hidden, or "".
+
+    The root is among them where it is installed too: that of a workspace may hold no package.
+    """
+    top = next((place for place in (root, *root.parents) if (place / ".git").exists()), root)
+    texts = [file.read_bytes() for site in sites for file in sorted(Path(site).glob("*.dist-info/direct_url.json"))]
+    urls = (re.search(rb'"url": ?"file://([^"]*)"', text) for text in texts)
+    places = [Path(unquote(os.fsdecode(url[1]))).resolve() if url else None for url in urls]
+    editable = [re.search(rb'"editable": ?true', text) is not None for text in texts]
+    folders = {place for place, hidden in zip(places, editable) if place is not None and hidden} - {root}
+    own = {Path(os.path.relpath(folder, root)).as_posix() for folder in folders if folder.is_relative_to(top)}
+    if own <= {*projects}:
+        return ""
+    names = sorted({*projects, *own, *(["."] if not projects and root in places else [])})
+    return f"set projects = {json.dumps(names)} in [tool.perfgate]"

@@ -76,7 +76,7 @@ def source_modules(folder: Path) -> tuple[str, ...]:
         if place.is_dir():
             names |= {p.parent.name for p in place.glob("*/__init__.py")}
             names |= {p.stem for p in place.glob("*.py") if not p.stem.startswith(("test_", "conftest", "setup"))}
-            names |= {p.name.partition(".")[0] for built in ("*.so", "*.pyd") for p in place.glob(built)}
+            names |= {p.name.partition(".")[0] for built in ("*.so", "*.pyd", "*.pyx") for p in place.glob(built)}
     return tuple(sorted(filter(str.isprintable, names - _TESTS)))  # a name that is no UTF-8 cannot be sent
 
 

@@ -62,8 +62,7 @@ class ArmStore:
         self._rootdir, self._settings = rootdir.resolve(), settings
         self.tell: Callable[[str], None] | None = None
         """Announces each build before it starts, since it may take minutes."""
-        self._paths = tuple(dict.fromkeys(paths))
-        """Test files relative to the root, which show whether an overlay can work."""
+        self._paths = tuple(dict.fromkeys(paths))  # of test files, which show whether an overlay can work
         self.git = Git(self._rootdir)
         self._inside = self._rootdir.relative_to(self.git.top.resolve())
         """The root's path within a checkout, from which projects are named."""
@@ -102,6 +101,7 @@ class ArmStore:
             reused=reused,
             content=facts.get("content", ""),
             sources=tuple(facts.get("sources", {}).items()),
+            missing=self._settings.missing,
         )
 
     def leftovers(self) -> tuple[Leftover, ...]:

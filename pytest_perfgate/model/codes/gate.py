@@ -166,7 +166,8 @@ ARM_CODES = codes_of(
             (
                 "remove every path into the working copy: sys.path.insert in a conftest, or a variable with a "
                 "path of the build; where tests and package cannot be separated, "
-                'set arms = "worktree" in [tool.perfgate]'
+                'set arms = "worktree" in [tool.perfgate]; for a library that is compiled on import '
+                "(pyximport), set build"
             ),
         ),
     },

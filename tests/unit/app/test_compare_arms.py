@@ -169,6 +169,15 @@ def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> No
     )
 
 
+def test_a_module_of_a_package_that_both_arms_hide_says_the_whole_setting() -> None:
+    errors = ("t.py: ModuleNotFoundError: No module named 'kern'",)
+    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=errors)
+    both = (replace(arm("base"), missing="set projects = [1]"), replace(arm("head"), missing="set projects = [1]"))
+    comparison = Comparison(both, cases(3), staged(world, [], []), Design())
+    heard(comparison)
+    assert comparison.results()["t.py::test_2"].trouble[0].endswith("'kern'; set projects = [1]")
+
+
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
     comparison, results, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
     assert set(results) == {"1", "2"}

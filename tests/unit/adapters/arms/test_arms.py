@@ -1,12 +1,14 @@
-"""Tests of adapters/arms: the hash by which the files of two builds are compared."""
+"""Tests of adapters/arms: the hash by which the files of two builds are compared, and the setting of a workspace."""
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.arms import hidden_projects
 from pytest_perfgate.adapters.arms.overlay import content_of, sources_of
 
 
@@ -67,3 +69,35 @@ def test_two_builds_of_a_library_are_the_same_code_if_only_a_debugger_sees_a_dif
     first = (content_of(tmp_path), list(sources_of(tmp_path).values()))
     (tmp_path / "k.so").write_bytes(other)
     assert ((content_of(tmp_path), list(sources_of(tmp_path).values())) == first) is same
+
+
+@pytest.mark.parametrize(
+    ("installed", "projects", "setting"),
+    [
+        ({".": True, "packages/kern": True}, (), '[".", "packages/kern"]'),
+        (
+            {"packages/app": True, "packages/kern": True},
+            (),
+            '["packages/app", "packages/kern"]',
+        ),  # no package at the root
+        ({".": False, "packages/kern": True}, (), '[".", "packages/kern"]'),
+        ({"packages/kern": True}, ("packages/app",), '["packages/app", "packages/kern"]'),
+        ({".": True, "packages/kern": True}, (".", "packages/kern"), ""),
+        ({".": True}, (), ""),
+        ({".": True, "packages/kern": False}, (), ""),  # a copy, which both builds load
+        ({".": True, "../apart": True}, (), ""),
+    ],
+)
+def test_the_setting_names_all_editable_packages_of_a_workspace(
+    tmp_path: Path, installed: dict[str, bool], projects: tuple[str, ...], setting: str
+) -> None:
+    root, site = tmp_path / "a b", tmp_path / "site"
+    for at, (place, editable) in enumerate(installed.items()):
+        url = {"url": (root / place).resolve().as_uri(), "dir_info": {"editable": True} if editable else {}}
+        info = site / f"k{at}-1.dist-info"
+        info.mkdir(parents=True)
+        info.joinpath("direct_url.json").write_text(json.dumps(url, separators=(",", ":") if at else None))
+    (root / ".git").mkdir(parents=True)
+    (site / "plain-1.dist-info").mkdir()
+    expected = f"set projects = {setting} in [tool.perfgate]" if setting else ""
+    assert hidden_projects(root, projects, [str(site), str(tmp_path / "none")]) == expected
