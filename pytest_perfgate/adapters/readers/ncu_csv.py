@@ -67,7 +67,7 @@ Numbered = tuple[int, Row]
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Yield every launch of the pages, also of several runs that wrote one file."""
-    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
+    text = text_of(data)
     refuse_zeros(text, partial(_fault, place))
     pages = _pages(text)
     if not pages and ncu_labels.PAGE.search(text):
