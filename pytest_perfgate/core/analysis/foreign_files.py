@@ -116,6 +116,7 @@ _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv
 _PRINTED = "text that cuobjdump or nvdisasm printed"
 _AGAIN = "give the file as the profiler wrote it, or export it again; its form decides what a figure means"
 _BESIDE = "name the files of results that lie beside it"
+_SOURCE, _TRACELENS = "name the traces that it was made of", "a table of TraceLens"
 _UNTIMED = "a table of rocprof that has no times of kernels"
 _NSYS = "a table of nsys stats"
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
@@ -125,7 +126,7 @@ _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
 _STAT = r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+[,;])?(?:cpu\d+[,;]|[sn]\d[\w-]*[,;]\d+[,;])?"
 _PROFILERS = (
-    ("collapsed stacks, as of py-spy or async-profiler", r"\A(?:[^\n;]+;)+[^\n;]* \d+$"),
+    ("collapsed stacks, as of py-spy or async-profiler", r"\A(?:(?:# \w+: [^\n]*)?\n)*(?:[^\n;]+;)+[^\n;]* \d+$"),
     ("perf", r"\A\S+ +\d+\W[^\n]*\d+\.\d+: +(?:\d+ )?[\w:-]+:|performance counter stats|^# samples: \S+ +of "),
     ("perf", _STAT + r"(?:[\d.]+|<not \w+>)([,;])[a-z/% ]*\1[a-z][^,;\n]*\1(?:[\d.]+%\1)?\d+\1"),
     ("perf", r'\A(?:# started on [^\n]*\s+)?\{\s*"(?:[^}]*")?counter-value"|\A\{\s*"linux-perf-json-version"'),
@@ -244,7 +245,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         _TORCH,
     ),
     (r"^(?=[^\n]*self cpu %)[^\n]*# of calls", "a table that PyTorch's profiler printed", _TORCH),
-    (r'\A(?:\d*,)?"?rank"?,"?(?:idle_time\(|comp_comm_over)', "a table of HTA", "name the traces that it was made of"),
+    (r'\A(?:\d*,)?(?:"?rank"?,"?(?:idle_time\(|comp_comm_over)|name,sum \(us\))', "a table of HTA", _SOURCE),
+    (r"\A(?:name,(?:param: .*gflops_first|op cat|total_direct)|parent (?:cpu_|op cat)|op cat)", _TRACELENS, _SOURCE),
     (r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:', "a call tree of Triton's Proton", _PROFILE),
     (
         r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )|^target triple = ",

@@ -138,6 +138,19 @@ TEXTS = (
         "a table that PyTorch's profiler",
         "export_chrome_trace",
     ),
+    ("name,sum (us),max (us),min (us),stddev,mean (us),kernel_type,rank\n", "a table of HTA", "the traces"),
+    *(
+        (text, "a table of TraceLens", "the traces")
+        for text in (
+            "name,param: M,param: N,param: K,GFLOPS_first,Data Moved (MB)_first\n",
+            "name,op category,process_name,process_label,thread_name,Input Dims\n",
+            "name,total_direct_kernel_time_sum,total_subtree_kernel_time_sum\n",
+            "op category,Count,total_direct_kernel_time_ms,Percentage (%)\n",
+            "Parent op category,Parent cpu_op,Kernel name,Kernel stream\n",
+            "Parent cpu_op,Input dims,Input strides,Concrete Inputs,Kernel name\n",
+        )
+    ),
+    ("# austin: 3.7.0\n# mode: wall\n\nP1;T0x1;w.py:fib:2 1234\n", "output of a profiler of the host", "nsys, ncu"),
     ('[{"children": [{"frame": {"name": "k"}}]}]', "a call tree of Triton's Proton", "torch.profiler"),
     ("Benchmark,Device,Device Name,N,Skipped", "a CSV of NVBench", "--json FILE"),
     ("# Devices\n\n## [0] `GPU`\n", "what NVBench prints", "--json FILE"),
