@@ -29,10 +29,12 @@ _WINDOWS = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in
 
 
 def text_of(data: bytes) -> str:
-    """Return a table's text, which Windows may have written in UTF-16 or in its own code page."""
+    """Return a table's text, of any line ends; Windows may have written it in UTF-16 or in its own code page."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    return data.decode("utf-8-sig", "surrogateescape").translate(_WINDOWS)
+        text = data.decode("utf-16", "replace")
+    else:
+        text = data.decode("utf-8-sig", "surrogateescape").translate(_WINDOWS)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class PageLines:

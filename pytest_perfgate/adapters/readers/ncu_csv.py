@@ -67,7 +67,7 @@ Numbered = tuple[int, Row]
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Yield every launch of the pages, also of several runs that wrote one file."""
-    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
+    text = text_of(data)
     refuse_zeros(text, partial(_fault, place))
     pages = _pages(text)
     if not pages and ncu_labels.PAGE.search(text):
@@ -256,7 +256,7 @@ def _facts(
         reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
         what, why = f"{time.name} is given {reason}", "the number alone could mean nanoseconds or seconds"
         raise PerfgateError("ncu-report", what, why=why, place=place[0], fix=_WITH_UNITS)
-    capability = (row.get("CC") or "").strip()
+    capability = (row.get("CC") or "").strip().replace(",", ".")
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
     return ncu_labels.kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)
 

@@ -103,7 +103,7 @@ def impossible(name: str, value: float) -> str:
     least = _LEAST.get(name, 0.0)
     share = _SHARES.fullmatch(name) is not None
     most = _SHARE_MOST if share else _MOST.get(name)
-    if (share or name in _COUNTED) and value < least:
+    if (share or name in _COUNTED or name.endswith(".sum")) and value < least:
         return f"it is at least {least:g}"
     if most is None or value <= most:
         return ""

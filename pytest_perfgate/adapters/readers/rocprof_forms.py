@@ -216,7 +216,7 @@ FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
     ({"KernelName", "grd", "wgr"}, _results),
     ({"Kernel_Name", "Arch_VGPR"}, _compute),
-    ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Kernel_Id"}, _trace),
+    *(({"Kernel_Name", "Start_Timestamp", "End_Timestamp", mark}, _trace) for mark in ("Kernel_Id", "Kind")),
     ({"Kernel_Name", "Count", "Mean(ns)"}, _top_kernels),
     ({"Name", "Calls", "TotalDurationNs"}, _statistics),
 )

@@ -207,6 +207,7 @@ MARKS = (
     (b"Kernel_Name", b"Counter_Name"),
     (b"Kernel_Name", b"Workgroup_Size_X"),
     (b"Kernel_Name", b"Kernel_Id", b"Start_Timestamp"),
+    (b"Kernel_Name", b"Kind", b"Start_Timestamp"),
     (b"Kernel_Name", b"Mean(ns)"),
     (b"KernelName", b"wgr"),
     (b"Kernel_Name", b"Arch_VGPR"),
@@ -233,7 +234,7 @@ class Rocprof:
         if path.is_dir():
             return any(any(path.rglob(name)) for name in _FILES)
         archive = head.startswith(b"PK\3\4") or head[257:262] == b"ustar"
-        columns = {cell.strip(b' "\r') for cell in _text(head).partition(b"\n")[0].split(b",")}
+        columns = {cell.strip(b' "\r') for cell in _text(head).lstrip().partition(b"\n")[0].split(b",")}
         return not archive and any(columns.issuperset(mark) for mark in MARKS)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -49,7 +49,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     *((mark, what, FROM_REPORT) for mark, what in ((b"PAR1", "a Parquet file"), (b"ARROW1", "an Arrow file"))),
     (b"\xff\xff\xff\xff", "an Arrow stream", FROM_REPORT),
     (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not turned into a report", _IMPORT),
-    *((mark, "text in UTF-16", _UTF_8) for mark in (b"\xff\xfe", b"\xfe\xff", b"{\0")),
+    *((mark, "text in UTF-16", _UTF_8) for mark in (b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{")),
 )
 
 _FROM_STORE = "object storage sends XML when a file is missing or access is denied; open it and read the message"
@@ -82,10 +82,8 @@ def _plain(head: bytes) -> tuple[str, str]:
         return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
-        return (
-            "an HTML page",
-            "give the file that it was made of; a download may also get a login or error page instead",
-        )
+        fix = "give the file that it was made of; a download may also get a login or error page instead"
+        return "an HTML page", fix
     if b"<svg" in head[:4096].lower() and start.startswith((b"<?xml", b"<!doctype svg", b"<svg")):
         return "a picture (SVG)", "give the file that it was made of"
     if start.startswith(b"<?xml") and b"<catch" not in start:
@@ -116,16 +114,21 @@ def unpacked_head(head: bytes) -> bytes:
 _KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it has registers, spills and shared memory"
 _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
 _PRINTED = "text that cuobjdump or nvdisasm printed"
+_AGAIN = "give the file as the profiler wrote it, or export it again; its form decides what a figure means"
+_BESIDE = "name the files of results that lie beside it"
+_SOURCE, _TRACELENS = "name the traces that it was made of", "a table of TraceLens"
 _UNTIMED = "a table of rocprof that has no times of kernels"
 _NSYS = "a table of nsys stats"
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 _BENCHMARKS = "a result of another benchmark tool ({}), which is not read"
+_MEASURE = "measure with pytest-benchmark, asv or hyperfine, whose JSON is read"
 _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
+_STAT = r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+[,;])?(?:cpu\d+[,;]|[sn]\d[\w-]*[,;]\d+[,;])?"
 _PROFILERS = (
-    ("collapsed stacks, as of py-spy or async-profiler", r"\A(?:[^\n;]+;)+[^\n;]* \d+$"),
-    ("perf", r"\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:|performance counter stats for|^# samples: \S+ +of event"),
-    ("perf", r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+,)?(?:[\d.]+|<not \w+>)([,;])[a-z/% ]*\1[a-z][^,;\n]*\1\d+\1"),
+    ("collapsed stacks, as of py-spy or async-profiler", r"\A(?:(?:# \w+: [^\n]*)?\n)*(?:[^\n;]+;)+[^\n;]* \d+$"),
+    ("perf", r"\A\S+ +\d+\W[^\n]*\d+\.\d+: +(?:\d+ )?[\w:-]+:|performance counter stats|^# samples: \S+ +of "),
+    ("perf", _STAT + r"(?:[\d.]+|<not \w+>)([,;])[a-z/% ]*\1[a-z][^,;\n]*\1(?:[\d.]+%\1)?\d+\1"),
     ("perf", r'\A(?:# started on [^\n]*\s+)?\{\s*"(?:[^}]*")?counter-value"|\A\{\s*"linux-perf-json-version"'),
     ("perf or ftrace", r"\A *percent \|\s+source code|^# tracer: |\A# =+\n# captured on |\A# event '"),
     ("perf", r"^ +[\d.]+ \( *[\d.]+ ms\): \S+/\d+ \w+\("),
@@ -134,10 +137,12 @@ _PROFILERS = (
     ("pyinstrument", r'\A\{\s*"(?:session":\s*\{\s*")?start_time":[^{[]*"sample_count"|^ /_//_/// /_'),
     ("memray", r'\A(?:\x04"m\x18(?s:.){5,20}memray\0|allocator,num_allocations,size,|\{\s*"total_num_allocations")'),
     ("memray", r'\A(?:\W*total allocations:\s|\{"version": 0, "costs": \[)'),
+    ("yappi", r"\Aversion: 1\ncreator: yappi|\Aclock type: \w+\nordered by: "),
     ("cProfile", r"\A\s*\d+ function calls (?:\(\d+ primitive calls\) )?in [\d.]+ seconds"),
     ("python -X importtime", r"^import time: self \[us\]"),
     ("Node.js or Chrome", r'\A\{\s*"(?:nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"|head":\s*\{\s*")callframe"'),
-    ("Node.js", r"\Astatistical profiling result from "),
+    ("Node.js or Chrome", r'\A\{"snapshot":\s*\{"meta"'),
+    ("Node.js", r"\Astatistical profiling result from |\Av8-version,\d"),
     ("gperftools", r"\Atotal: \d+ samples\n|\A--- symbol\nbinary=|\Aevents: hits\s+fl="),
     ("pprof", r"\Ah[\x80-\xff]{8}[\0-\x7f]\n\x04\x08\x01\x10\x02|^showing nodes accounting |^ +flat +flat% +sum%"),
     ("VTune", r'\A"?(?:source )?function(?:[ /a-z]* stack)?"?[,;\t](?:"?module"?[,;\t])?"?(?:cpu time|clockticks)'),
@@ -240,7 +245,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         _TORCH,
     ),
     (r"^(?=[^\n]*self cpu %)[^\n]*# of calls", "a table that PyTorch's profiler printed", _TORCH),
-    (r'\A(?:\d*,)?"?rank"?,"?(?:idle_time\(|comp_comm_over)', "a table of HTA", "name the traces that it was made of"),
+    (r'\A(?:\d*,)?(?:"?rank"?,"?(?:idle_time\(|comp_comm_over)|name,sum \(us\))', "a table of HTA", _SOURCE),
+    (r"\A(?:name,(?:param: .*gflops_first|op cat|total_direct)|parent (?:cpu_|op cat)|op cat)", _TRACELENS, _SOURCE),
     (r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:', "a call tree of Triton's Proton", _PROFILE),
     (
         r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )|^target triple = ",
@@ -265,11 +271,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "what pytest-benchmark prints",
         "its JSON is read: pytest --benchmark-json=FILE",
     ),
-    (
-        r'\A\{\s*"benchmarks"\s*:\s*\[\s*\{\s*"(?:runs"\s*:\s*\[\s*\{|metadata"\s*:\s*\{)',
-        "JSON of pyperf",
-        "measure with pytest-benchmark, asv or hyperfine, whose JSON is read",
-    ),
+    (r'\A\{\s*"benchmarks"\s*:\s*\[\s*\{\s*"(?:runs"\s*:\s*\[\s*\{|metadata"\s*:\s*\{)', "JSON of pyperf", _MEASURE),
+    (r'\A\{\s*"version": "1\.\d",\s+"metadata": \{', "JSON of pyperf", _MEASURE),
     (r"speedscope\.app/file-format-schema", "a profile for speedscope, without times of kernels", _PROFILE),
     (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
     *((pattern, _HOST.format(tool), _PROFILE) for tool, pattern in _PROFILERS),
@@ -280,11 +283,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "asv's list of benchmarks, without times",
         "name a file of results: .asv/results/MACHINE/COMMIT-ENVIRONMENT.json",
     ),
-    (
-        r'\A\{\s*"arch"\s*:(?s:.)*"machine"\s*:(?s:.)*"ram"\s*:',
-        "what asv wrote of a machine",
-        "name the files of results that lie beside it",
-    ),
+    (r'\A\{\s*"arch"\s*:(?s:.)*"machine"\s*:(?s:.)*"ram"\s*:', "what asv wrote of a machine", _BESIDE),
+    (r'\A[^\n]*\bkernel[_ ]?name"?[,;\t]', "a table of kernels, in another form than ncu and rocprof write it", _AGAIN),
 )
 
 

@@ -44,6 +44,18 @@ def read(folder: Path, text: str, encoding: str = "utf-8") -> tuple[KernelFacts,
     return read_ncu([folder / "page.csv"])
 
 
+def test_a_capability_may_have_a_decimal_comma(tmp_path: Path) -> None:
+    (facts,) = read(tmp_path, long_page("1.234,56", "61,80", "12.319.469").replace('"9.0"', '"9,0"'))
+    assert (facts.arch, facts.duration) == ("sm_90", 1234560)
+
+
+def test_a_sum_below_zero_is_refused_of_any_counter(tmp_path: Path) -> None:
+    page = HEAD + '"0","k(int)","(1, 1, 1)","(1, 1, 1)","9.0","dram__bytes_write.sum","byte","-8192"\n'
+    with pytest.raises(PerfgateError) as error:
+        read(tmp_path, page)
+    assert error.value.code.name == "ncu-report"
+
+
 @pytest.mark.parametrize(
     ("duration", "dram", "cycles"),
     [

@@ -55,6 +55,25 @@ def test_a_machine_that_is_not_named_is_one_of_amd(tmp_path: Path, sysinfo: str)
     assert {facts.arch for facts in read_rocprof([tmp_path / "pmc_perf.csv"])} == {"gfx"}
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_a_trace_may_begin_with_blank_lines_and_have_any_line_ends(tmp_path: Path, ends: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"\n\n{TRACE}".replace("\n", ends).encode())
+    assert ROCPROF.recognises(path, path.read_bytes())
+    assert [facts.duration for facts in read_rocprof([path])] == [1000, None]
+
+
+def test_a_trace_without_shapes_and_numbers_has_its_times(tmp_path: Path) -> None:
+    path, rows = tmp_path / "t.csv", '"KERNEL_DISPATCH","k(int)",100,300\n"KERNEL_DISPATCH","k(int)",400,500\n'
+    path.write_text('"Kind","Kernel_Name","Start_Timestamp","End_Timestamp"\n' + rows)
+    assert ROCPROF.recognises(path, path.read_bytes())
+    assert [facts.duration for facts in read_rocprof([path])] == [200, 100]
+    path.write_text(path.read_text() + rows)
+    with pytest.raises(PerfgateError) as error:
+        read_rocprof([path])
+    assert error.value.code.name == "rocprof-csv"
+
+
 def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
     first, second = read_rocprof([tmp_path / "t.csv"])

@@ -62,6 +62,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
             "nsys",
         ),
         ('{"a": 1}'.encode("utf-16"), "is text in UTF-16", "iconv"),
+        ('{"a": 1}'.encode("utf-16-be"), "is text in UTF-16", "iconv"),
         (gzip.compress(b"", mtime=0), "is an empty gzip file", "copy it again"),
     ],
 )
@@ -137,6 +138,19 @@ TEXTS = (
         "a table that PyTorch's profiler",
         "export_chrome_trace",
     ),
+    ("name,sum (us),max (us),min (us),stddev,mean (us),kernel_type,rank\n", "a table of HTA", "the traces"),
+    *(
+        (text, "a table of TraceLens", "the traces")
+        for text in (
+            "name,param: M,param: N,param: K,GFLOPS_first,Data Moved (MB)_first\n",
+            "name,op category,process_name,process_label,thread_name,Input Dims\n",
+            "name,total_direct_kernel_time_sum,total_subtree_kernel_time_sum\n",
+            "op category,Count,total_direct_kernel_time_ms,Percentage (%)\n",
+            "Parent op category,Parent cpu_op,Kernel name,Kernel stream\n",
+            "Parent cpu_op,Input dims,Input strides,Concrete Inputs,Kernel name\n",
+        )
+    ),
+    ("# austin: 3.7.0\n# mode: wall\n\nP1;T0x1;w.py:fib:2 1234\n", "output of a profiler of the host", "nsys, ncu"),
     ('[{"children": [{"frame": {"name": "k"}}]}]', "a call tree of Triton's Proton", "torch.profiler"),
     ("Benchmark,Device,Device Name,N,Skipped", "a CSV of NVBench", "--json FILE"),
     ("# Devices\n\n## [0] `GPU`\n", "what NVBench prints", "--json FILE"),
@@ -205,6 +219,15 @@ TEXTS = (
     ("name,param:n,min,max,mean,stddev,median,iqr\n", "what pytest-benchmark prints", "--benchmark-json"),
     ("....\n\n---- benchmark 'g': 4 tests ----\nName\n", "what pytest-benchmark prints", "--benchmark-json"),
     ('{"benchmarks": [{"runs": [{"metadata": {}}]}], "version": "1.0"}', "JSON of pyperf", "pytest-benchmark"),
+    ('{\n "version": "1.0",\n "metadata": {\n  "unit": "second"', "JSON of pyperf", "pytest-benchmark"),
+    *(
+        (text, "a table of kernels, in another form", "as the profiler wrote it")
+        for text in (
+            ",ID,Process ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n0,0,7,k,Duration,us,1.2\n",
+            '"Index";"KernelName";"gpu-id";"grd";"wgr";"BeginNs";"EndNs"\n',
+            "Kind\tKernel_Name\tStart_Timestamp\tEnd_Timestamp\n",
+        )
+    ),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
     ('{\n  "mean": {\n    "confidence_interval": {', "a result of another benchmark tool", "perfgate.metric"),
     ('{"sampling_mode":"Linear","iters":[1.0]', "a result of another benchmark tool", "perfgate.metric"),
@@ -264,6 +287,14 @@ TEXTS = (
             ("valgrind", "-" * 80 + "\nCommand:            ./a.out\nMassif arguments:   (none)\n"),
             ("valgrind", "desc: I1 cache: 32768 B\ndesc: D1 cache: 32768 B\ncmd: true\nevents: Ir\n"),
             ("valgrind", '{"dhatFileVersion":2\n,"mode":"heap"'),
+            ("perf", "python 26472/26472  2897.178580: cpu-clock:ppp: \n\t  fa8f6 unicodekeys\n"),
+            ("perf", "# started on Tue\n\n0.63;msec;task-clock;5.81%;633428;100.00;0.025;CPUs utilized\n"),
+            ("perf", "# started on Tue\n\nCPU0,156.00,msec,cpu-clock,156007534,100.00,1.098,CPUs utilized\n"),
+            ("perf", "S0-D0-C0,2,70,,context-switches,156005269,100.00,448.707,/sec\n"),
+            ("yappi", "version: 1\ncreator: yappi\npid: 22731\n"),
+            ("yappi", "\nClock type: CPU\nOrdered by: totaltime, desc\n"),
+            ("Node.js", "v8-version,11,3,244,8,-node.38,0\n"),
+            ("Node.js or Chrome", '{"snapshot":{"meta":{"node_fields":["type","name"'),
             ("strace", '1796066443.455916 execve("/usr/bin/true", ["true"], 0x7ffd /* 35 vars */) = 0\n'),
             ("VTune", "Function / Call Stack,CPU Time,Module\n"),
             ("VTune", "Function\tCPU Time\tCPU Time:Effective Time\n"),
