@@ -79,7 +79,10 @@ NAMED_BY_CONTENT = {
 """Words that are such names too, with the folders that have none of them."""
 RIDDLES = frozenset(
     [
+        "apart",
         "asked",
+        "everywhere",
+        "fate",
         "found",
         "given",
         "gone",
@@ -89,10 +92,13 @@ RIDDLES = frozenset(
         "known",
         "left",
         "made",
+        "meant",
         "said",
         "seen",
         "taken",
+        "talking",
         "told",
+        "unheld",
         "whole",
     ]
 )

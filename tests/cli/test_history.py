@@ -79,21 +79,21 @@ def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_pla
 
 
 def test_the_history_keeps_of_a_record_what_a_run_would_have_kept(place: Place, tmp_path: Path) -> None:
-    from pytest_perfgate.app.accepted import entries as of_run
+    from pytest_perfgate.app.accepted import entries as entries_of_run
 
     bad = replace(day(1, 1e6, 2e6), notes=())
     whole = replace(bad, cases=(bad.cases[0], replace(bad.cases[1], problems=(Problem(code="x", what="y"),))))
     (tmp_path / "r.json").write_bytes(render_record(whole))
     (source,) = Records(tmp_path).sources([str(tmp_path / "r.json")])
-    assert tuple(of_run(source.read())) == tuple(of_run(whole))
-    assert len(tuple(of_run(whole))) == 1, "what is not to be trusted has no place"
+    assert tuple(entries_of_run(source.read())) == tuple(entries_of_run(whole))
+    assert len(tuple(entries_of_run(whole))) == 1, "what is not to be trusted has no place"
 
 
 def test_what_a_run_remembered_is_not_added_again(place: Place) -> None:
-    from pytest_perfgate.app.accepted import entries as of_run
+    from pytest_perfgate.app.accepted import entries as entries_of_run
 
     report = day(1, 1e6)
-    place.history.append(tuple(of_run(report)))
+    place.history.append(tuple(entries_of_run(report)))
     place.record(report)
     assert "nothing new in 1 record" in place.perfgate("history", "add").out
     (place.root / "r.json").write_bytes(render_record(report))

@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.cli import doctor
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.wiring import devices as wiring_clocks
+from pytest_perfgate.wiring import devices as wiring_devices
 from tests.unit.adapters.devices.fake_amd import UUIDS, FakeAmdSmi
 
 
@@ -56,12 +56,12 @@ def test_an_option_that_would_have_no_effect_is_refused(words: list[str], fix: s
 
 def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
     from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.wiring import devices as wiring_clocks
+    from pytest_perfgate.wiring import devices as wiring_devices
 
     def missing():
         raise OSError("no libnvidia-ml.so.1")
 
-    monkeypatch.setattr(wiring_clocks, "management", lambda: Nvml(missing))
+    monkeypatch.setattr(wiring_devices, "management", lambda: Nvml(missing))
     assert dispatch(["clocks"]) == 0
     assert "no libnvidia-ml.so.1" in capsys.readouterr().out
     assert dispatch(["clocks", "lock"]) == 17
@@ -109,10 +109,10 @@ def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:
 
 
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:
-    from pytest_perfgate.adapters.devices import visible as loads_host
+    from pytest_perfgate.adapters.devices import visible
 
-    monkeypatch.setattr(loads_host, "SIZES", (32, 64))
-    monkeypatch.setattr(loads_host, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(visible, "SIZES", (32, 64))
+    monkeypatch.setattr(visible, "MOST_BYTES", 1 << 20)
     assert dispatch(["ceilings", "--show", "--root", str(tmp_path)]) == 0
     assert "none measured" in capsys.readouterr().out
     assert dispatch(["ceilings", "--root", str(tmp_path)]) == 0
@@ -143,7 +143,7 @@ def test_ceilings_of_a_library_that_does_not_work_here_are_an_error(capsys) -> N
 def amd_cards(monkeypatch) -> FakeAmdSmi:
     """Two cards of AMD, played."""
     smi = FakeAmdSmi()
-    monkeypatch.setattr(wiring_clocks, "management", lambda: Amd(lambda: smi))
+    monkeypatch.setattr(wiring_devices, "management", lambda: Amd(lambda: smi))
     return smi
 
 

@@ -9,8 +9,7 @@ import os
 import time
 from dataclasses import replace
 
-from pytest_perfgate.adapters.bindings import amdsmi
-from pytest_perfgate.adapters.bindings import border as patience
+from pytest_perfgate.adapters.bindings import amdsmi, border
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks
 from pytest_perfgate.adapters.devices.clocks import AmdClocks
@@ -169,7 +168,7 @@ def start_hangs() -> dict:
 def hasty():
     """A card, and from now on a patience of a fifth of a second, counted from when the library hangs."""
     device = card()
-    amdsmi.START_S = patience.PATIENCE_S = 0.2
+    amdsmi.START_S = border.PATIENCE_S = 0.2
     patient_until(lambda: Library().hung)
     return device
 

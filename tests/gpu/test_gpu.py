@@ -15,7 +15,7 @@ from pytest_perfgate.app.output_check import OutputCheck, Subject
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.plugin.calls import MeasuredCall
-from pytest_perfgate.wiring import devices as wired
+from pytest_perfgate.wiring import devices
 from tests.plugin.projects import Project
 
 RUNTIME = TorchRuntime(lookup_spec)
@@ -40,7 +40,7 @@ def test_the_timers_agree_on_a_copy(torch) -> None:
     target = torch.empty_like(source)
     read = {}
     for name in ("events", "graph"):
-        samples = getattr(wired, f"{name}_timer")().measure(lambda: target.copy_(source), PLAN, RUNTIME)
+        samples = getattr(devices, f"{name}_timer")().measure(lambda: target.copy_(source), PLAN, RUNTIME)
         read[name] = median(samples.durations)
     assert read["events"] == pytest.approx(read["graph"], rel=0.02)
 
@@ -48,8 +48,8 @@ def test_the_timers_agree_on_a_copy(torch) -> None:
 def test_a_short_kernel_is_refused_by_events_and_timed_by_a_graph(torch) -> None:
     small = torch.randn(1024, device="cuda")
     with pytest.raises(PerfgateError, match="timer-too-coarse"):
-        wired.events_timer().measure(lambda: small.add_(1e-6), PLAN, RUNTIME)
-    samples = wired.graph_timer().measure(lambda: small.add_(1e-6), PLAN, RUNTIME)
+        devices.events_timer().measure(lambda: small.add_(1e-6), PLAN, RUNTIME)
+    samples = devices.graph_timer().measure(lambda: small.add_(1e-6), PLAN, RUNTIME)
     assert 500 < median(samples.durations) < 20_000
 
 
@@ -61,20 +61,20 @@ def test_work_on_another_stream_is_caught(torch) -> None:
         with torch.cuda.stream(side):
             torch.cuda._sleep(2_000_000)
 
-    samples = wired.events_timer().measure(call, PLAN, RUNTIME)
+    samples = devices.events_timer().measure(call, PLAN, RUNTIME)
     assert [problem.code for problem in samples.problems] == ["work-escaped"]
 
 
 def test_observing_clocks_leaves_the_card_alone(torch) -> None:
     device = RUNTIME.device()
-    with wired.clocks().hold(device, PLAN) as watch:
+    with devices.clocks().hold(device, PLAN) as watch:
         torch.cuda._sleep(200_000_000)
         torch.cuda.synchronize()
     assert watch.clock_hz()
 
 
 def test_kernel_records_see_two_streams_at_once(torch) -> None:
-    availability = wired.cupti_timer().availability(RUNTIME)
+    availability = devices.cupti_timer().availability(RUNTIME)
     if not availability.usable:
         pytest.skip(f"no CUPTI: {availability.why}")
     side = torch.cuda.Stream()
@@ -84,7 +84,7 @@ def test_kernel_records_see_two_streams_at_once(torch) -> None:
         with torch.cuda.stream(side):
             torch.cuda._sleep(400_000)
 
-    samples = wired.cupti_timer().measure(call, PLAN, RUNTIME)
+    samples = devices.cupti_timer().measure(call, PLAN, RUNTIME)
     assert dict(samples.notes)["kernels"] == "2 a call on 2 streams"
     assert all(span >= busy for span, busy in zip(samples.durations, samples.busy, strict=True))
 
@@ -107,14 +107,14 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         reach=(call,),
         synchronize=RUNTIME.synchronize,
     )
-    timer = wired.events_timer()
-    scrutiny = OutputCheck(subject, wired.contents())
+    timer = devices.events_timer()
+    scrutiny = OutputCheck(subject, devices.contents())
     samples = scrutiny.scrutinised(lambda: timer.measure(timed, PLAN, RUNTIME))
     assert [problem.code for problem in samples.problems] == codes
 
 
 def test_the_device_is_the_one_that_the_management_library_knows() -> None:
-    device, fleet = RUNTIME.device(), wired.fleet()
+    device, fleet = RUNTIME.device(), devices.fleet()
     assert lease_name(device) in {lease_name(card) for card in fleet.devices}
     assert dict(device.facts)["driver"]
 

@@ -247,6 +247,9 @@ def _reached_in_calls(test: Function, scope: Scope) -> set[str]:
     return names | meaning(names, scope).keys()
 
 
+# The files that the base has of its own: which version of a test's file and conftests it runs.
+
+
 @lru_cache(maxsize=64)
 def edited_modules(test_file: str, versions: tuple[tuple[str, str | None, str], ...]) -> tuple[str, ...]:
     """Return the edited modules among these files, then and now, that a test file imports, also through others."""

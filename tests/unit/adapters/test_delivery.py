@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_perfgate.adapters import delivery as requests_session
+from pytest_perfgate.adapters import delivery as delivery_module
 from pytest_perfgate.adapters.delivery import (
     MARK,
     GithubAnnotations,
@@ -98,7 +98,7 @@ waits: list[float] = []
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     waits.clear()
-    monkeypatch.setattr(requests_session.time, "sleep", waits.append)
+    monkeypatch.setattr(delivery_module.time, "sleep", waits.append)
     Host.comments, Host.requests, Host.failures = [{"id": n, "body": "nice"} for n in range(130)], [], 0
     Host.checks, Host.refusals = [], []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Host)
@@ -265,7 +265,7 @@ KEYS = ((Posting(), "gate", "gate"), (Posting(), "", "run"), (Posting(key="a -->
 
 @pytest.mark.parametrize(("posting", "job", "key"), KEYS)
 def test_a_comment_is_named_by_its_key_or_its_job(posting: Posting, job: str, key: str) -> None:
-    assert requests_session.keyed(posting, REPORT, job).key == key
+    assert delivery_module.keyed(posting, REPORT, job).key == key
 
 
 @pytest.mark.parametrize("make", [github, gitlab])
@@ -350,7 +350,7 @@ REFUSALS = (
 
 @pytest.mark.parametrize(("refusals", "waited"), REFUSALS)
 def test_a_host_that_asks_to_wait_is_waited_for(refusals, waited, url: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(requests_session, "HOST_CLOCK", HOST_CLOCK._replace(date=lambda: NOW))
+    monkeypatch.setattr(delivery_module, "HOST_CLOCK", HOST_CLOCK._replace(date=lambda: NOW))
     Host.refusals = list(refusals)
     github(url, tmp_path).deliver(REPORT, "")
     assert waits == waited

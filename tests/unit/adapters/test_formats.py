@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters import formats as formats_module
 from pytest_perfgate.adapters import formats as reports
-from pytest_perfgate.adapters import formats as workbook
 from pytest_perfgate.adapters.formats import (
     COLUMNS,
     frames,
@@ -40,7 +40,7 @@ def test_a_workbook_has_a_sheet_a_table_and_no_formulas(tmp_path):
         "a/b: a name that is longer than a sheet may have": page(title="x"),
         "A/B: a name that is longer than a sheet may have": page(title="x"),
     }
-    path = workbook.write_workbook(tmp_path / "t.xlsx", documents)
+    path = formats_module.write_workbook(tmp_path / "t.xlsx", documents)
     book = openpyxl.load_workbook(path)
     assert len({name.casefold() for name in book.sheetnames}) == 3
     assert all(len(name) <= 31 for name in book.sheetnames)
@@ -52,15 +52,15 @@ def test_a_workbook_has_a_sheet_a_table_and_no_formulas(tmp_path):
 def test_a_workbook_opens_whatever_the_names_hold(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
     documents = {"ops": page(("rank\udcff.json", 1.0), ("end \uffff", 2.0), title="'a\x01\udcff'")}
-    book = openpyxl.load_workbook(workbook.write_workbook(tmp_path / "t.xlsx", documents))
+    book = openpyxl.load_workbook(formats_module.write_workbook(tmp_path / "t.xlsx", documents))
     assert book.sheetnames == ["ops 'a"]
     assert [row[0].value for row in book["ops 'a"].iter_rows(min_row=2)] == ["rank\ufffd.json", "end \ufffd"]
 
 
 def test_a_workbook_without_openpyxl_is_an_error_and_a_folder_does_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(workbook, "find_spec", lambda _: None)
+    monkeypatch.setattr(formats_module, "find_spec", lambda _: None)
     with pytest.raises(PerfgateError, match="openpyxl is not installed"):
-        workbook.write_workbook(tmp_path / "t.xlsx", {})
+        formats_module.write_workbook(tmp_path / "t.xlsx", {})
     written = reports.write_reports(tmp_path / "out", {"r": page()}, {"ops": page(("a", 1))}, {"md": lambda _: "text"})
     assert [path.name for path in written] == ["r.md", "ops.csv"]
 
@@ -75,7 +75,7 @@ def ignored(monkeypatch):
 
 def refused_workbook(path, code, **documents):
     with pytest.raises(PerfgateError) as error:
-        workbook.write_workbook(path, documents or {"ops": page(("a", 1)), "more": page(("b", 2))})
+        formats_module.write_workbook(path, documents or {"ops": page(("a", 1)), "more": page(("b", 2))})
     assert error.value.code.name == code
     text = error.value.text()
     del error
@@ -85,7 +85,7 @@ def refused_workbook(path, code, **documents):
 
 def test_a_sheet_that_would_be_cut_is_refused(tmp_path, monkeypatch, ignored):
     pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
-    monkeypatch.setattr(workbook, "ROWS", 2)
+    monkeypatch.setattr(formats_module, "ROWS", 2)
     long = page(("a", 1), ("b", 2))
     assert "2 rows in" in refused_workbook(tmp_path / "t.xlsx", "workbook-rows", short=page(("a", 1)), ops=long)
     assert not ignored

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_perfgate.app.changed_project import base_errors, with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
-from pytest_perfgate.app.lockstep import TurnTiming as Beat
-from pytest_perfgate.app.lockstep import _turn
+from pytest_perfgate.app.lockstep import TurnTiming, _turn
 from pytest_perfgate.core.changes.tests import Versions
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.stats.costs import NeededRounds
@@ -460,11 +459,11 @@ def test_a_case_pays_for_those_that_are_compared_with_other_commits() -> None:
 
 def test_turns_are_short_on_the_host_and_longer_on_a_device() -> None:
     samples, alone = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT), Plan(one_core=True)
-    assert _turn(alone, Beat(), samples)[0].budget_ns == 5e6
-    threaded = _turn(Plan(), Beat(), replace(samples, durations=(1e5,)))[0]
+    assert _turn(alone, TurnTiming(), samples)[0].budget_ns == 5e6
+    threaded = _turn(Plan(), TurnTiming(), replace(samples, durations=(1e5,)))[0]
     assert (threaded.budget_ns, threaded.calls) == (20e6, 10), "long turns of many short samples: threads need luck"
-    assert _turn(Plan(), Beat(), replace(samples, timer="events"))[0].budget_ns == 20e6
-    assert _turn(Plan(), Beat(), replace(samples, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
+    assert _turn(Plan(), TurnTiming(), replace(samples, timer="events"))[0].budget_ns == 20e6
+    assert _turn(Plan(), TurnTiming(), replace(samples, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
 
 
 def test_rounds_of_an_arm_that_was_not_itself_are_not_kept() -> None:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices import visible as loads_torch
-from pytest_perfgate.adapters.runtimes import torch as runtime_torch
+from pytest_perfgate.adapters.devices import visible
+from pytest_perfgate.adapters.runtimes import torch as torch_runtime
 from pytest_perfgate.app.devices import catalogue_document, measured_ceilings, why_doubtful
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Availability, Ceilings, Device
@@ -131,8 +131,8 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
     gpus: list[Torch] = []
     monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
     monkeypatch.delenv("PERFGATE_LEASES", raising=False)
-    monkeypatch.setattr(runtime_torch, "TorchRuntime", lambda lookup: gpus.append(Torch(lookup)) or gpus[0])
-    monkeypatch.setattr(loads_torch, "torch_loads", lambda device: LOADS)
+    monkeypatch.setattr(torch_runtime, "TorchRuntime", lambda lookup: gpus.append(Torch(lookup)) or gpus[0])
+    monkeypatch.setattr(visible, "torch_loads", lambda device: LOADS)
     monkeypatch.setattr(wired, "clocks", lambda tell: Clocks())
     monkeypatch.setattr(wired, "events_timer", lambda: SimpleNamespace(measure=lambda call, plan, runtime: GOOD))
     bench = wired.ceiling_bench(Config(), "torch", "lock")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.cli import accept as review
+from pytest_perfgate.cli import accept
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.model.plan import Outcome
@@ -23,7 +23,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     def type_lines(*lines: str) -> list[str]:
         remaining = iter(lines)
         monkeypatch.setattr("builtins.input", lambda _prompt: next(remaining))
-        monkeypatch.setattr(review, "write", messages.append)
+        monkeypatch.setattr(accept, "write", messages.append)
         return messages
 
     return type_lines
@@ -32,7 +32,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:
     report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     messages = answers("TMA loads", "", "exact rounding")
-    chosen = review._with_reason(decide(report, report.baseline, (), TODAY), TODAY)
+    chosen = accept._with_reason(decide(report, report.baseline, (), TODAY), TODAY)
     assert chosen.after.why == "exact rounding"
     assert messages == ["the same reason was given today: say what is new", "this needs a reason"]
 
@@ -41,7 +41,7 @@ def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(
     answers("")
     before = baseline("test_a", 1e6, commit="a1b2c3d+dirty", why="exact rounding")
     decision = decide(case("test_a", 1e6), before, (), TODAY)
-    assert review._with_reason(decision, TODAY).after == replace(before, commit="c0ffee123456")
+    assert accept._with_reason(decision, TODAY).after == replace(before, commit="c0ffee123456")
 
 
 def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers: Any) -> None:
@@ -49,7 +49,7 @@ def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers
     before = baseline("test_a", 1e6, detects=0.4, who="then", expires="2999-01-31")
     decision = decide(case("test_a", 1e6), before, (), me)
     answers("")
-    unchanged = review._with_reason(decision, me).after
+    unchanged = accept._with_reason(decision, me).after
     assert (unchanged.why, unchanged.who, unchanged.when, unchanged.expires) == (
         "TMA loads",
         "then",
@@ -57,5 +57,5 @@ def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers
         "2999-01-31",
     )
     answers("quieter")
-    renewed = review._with_reason(decision, me).after
+    renewed = accept._with_reason(decision, me).after
     assert (renewed.why, renewed.who, renewed.when, renewed.expires) == ("quieter", "me", "2026-06-01", "2999-01-31")

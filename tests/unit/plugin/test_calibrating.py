@@ -11,7 +11,7 @@ from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.protocol import FORK, START, Capture
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin import calibrating as module
+from pytest_perfgate.plugin import calibrating
 from pytest_perfgate.plugin.calibrating import NOT_FORKED, Calibrating
 from pytest_perfgate.wiring import read_values
 from tests.unit.core.judge.bench import GPU, samples
@@ -68,10 +68,10 @@ class Played:
 
 def test_a_round_that_could_not_be_forked_is_no_round_of_forks_and_the_last_try(tmp_path: Path, monkeypatch) -> None:
     lines: list[str] = []
-    monkeypatch.setattr(module, "Progress", lambda *_: SimpleNamespace(tell=lines.append, close=lambda: None))
-    monkeypatch.setattr(module, "Comparison", Played)
+    monkeypatch.setattr(calibrating, "Progress", lambda *_: SimpleNamespace(tell=lines.append, close=lambda: None))
+    monkeypatch.setattr(calibrating, "Comparison", Played)
     monkeypatch.setattr(Calibrating, "_stage", lambda self, progress: None)
-    monkeypatch.setattr(module.clock, "seconds", iter(range(1000)).__next__)
+    monkeypatch.setattr(calibrating.clock, "seconds", iter(range(1000)).__next__)
     settings = SimpleNamespace(pytest=None, project=SimpleNamespace(preload=""))
     for _ in range(2):  # the second run keeps what the first one stored, and tries once more
         lines.clear()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings import cupti as cupti_proof
+from pytest_perfgate.adapters.bindings import cupti
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from pytest_perfgate.adapters.bindings import cupti as cupti_proof
 )
 def test_how_a_proof_elsewhere_ended(monkeypatch, code, stderr, why) -> None:
     def run(command, timeout_s, **named):
-        assert command[-1] == cupti_proof.__name__
+        assert command[-1] == cupti.__name__
         return SimpleNamespace(returncode=code, stderr=stderr.encode())
 
-    monkeypatch.setattr(cupti_proof, "run_captured", run)
-    reason = cupti_proof.proof_failure.__wrapped__()
+    monkeypatch.setattr(cupti, "run_captured", run)
+    reason = cupti.proof_failure.__wrapped__()
     assert reason.endswith(why)
     assert bool(reason) is bool(why)
 
@@ -32,19 +32,19 @@ def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_
         return SimpleNamespace(returncode=next(codes), stderr=b"not counted")
 
     def first_failure() -> str:
-        return cupti_proof.proof_failure.__wrapped__(tmp_path / "kept")
+        return cupti.proof_failure.__wrapped__(tmp_path / "kept")
 
     driver = tmp_path / "version"
     driver.write_text("NVRM version: 580.159")
-    monkeypatch.setattr(cupti_proof, "run_captured", run)
-    monkeypatch.setattr(cupti_proof, "DRIVER", driver)
+    monkeypatch.setattr(cupti, "run_captured", run)
+    monkeypatch.setattr(cupti, "DRIVER", driver)
     assert [first_failure() for _ in range(3)] == ["not counted", "", ""]
     assert len(runs) == 2, "what failed is tried again, what held is not"
     driver.write_text("NVRM version: 590.1")
     assert (first_failure(), len(runs)) == ("", 3)
     driver.unlink()
     libraries = {"/lib/libc.so.6"}
-    monkeypatch.setattr(cupti_proof, "mapped_libraries", lambda: libraries)
+    monkeypatch.setattr(cupti, "mapped_libraries", lambda: libraries)
     assert [(first_failure(), len(runs)) for _ in range(2)] == [("", 4), ("", 5)], "an unknown driver proves nothing"
     libraries.add("/usr/lib/libcuda.so.590.1")
     assert [(first_failure(), len(runs)) for _ in range(2)] == [("", 6), ("", 6)], "the library names its driver"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.children import spawn as cluster
+from pytest_perfgate.adapters.children import spawn as spawn_module
 from pytest_perfgate.adapters.children.channel import VARIABLE
 from pytest_perfgate.adapters.children.spawn import LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
@@ -18,13 +18,13 @@ from pytest_perfgate.model.protocol import Bye, ChildSpec
 
 
 def test_without_a_cluster_files_are_looked_at_here():
-    assert list(cluster.mapper("")(str, [1, 2])) == ["1", "2"]
+    assert list(spawn_module.mapper("")(str, [1, 2])) == ["1", "2"]
 
 
 def test_a_cluster_needs_its_package(monkeypatch):
-    monkeypatch.setattr(cluster, "find_spec", lambda _: None)
+    monkeypatch.setattr(spawn_module, "find_spec", lambda _: None)
     with pytest.raises(PerfgateError, match="needs Dask's distributed"):
-        cluster.mapper("local")
+        spawn_module.mapper("local")
 
 
 class Cluster:
@@ -37,7 +37,7 @@ class Cluster:
 
     def install(self, monkeypatch) -> None:
         monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=self.client, as_completed=Completed))
-        monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+        monkeypatch.setattr(spawn_module, "find_spec", lambda _: object())
 
     def client(self, *address, **options):
         self.asked.append((address, options))
@@ -87,15 +87,15 @@ class Completed:
 def test_files_are_sent_to_the_scheduler_that_was_named(monkeypatch):
     one = Cluster()
     one.install(monkeypatch)
-    assert sorted(cluster.mapper("tcp://head:8786")(str, [1, 2])) == ["1", "2"]
-    assert list(cluster.mapper("local")(str, [])) == []
+    assert sorted(spawn_module.mapper("tcp://head:8786")(str, [1, 2])) == ["1", "2"]
+    assert list(spawn_module.mapper("local")(str, [])) == []
     assert one.asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
 
 
 def test_few_files_are_under_way_at_once(monkeypatch):
     one = Cluster()
     one.install(monkeypatch)
-    assert sorted(cluster.mapper("local")(int, range(1000))) == list(range(1000))
+    assert sorted(spawn_module.mapper("local")(int, range(1000))) == list(range(1000))
     assert one.most == 12
 
 
@@ -104,9 +104,9 @@ def test_an_error_of_a_worker_comes_back_as_itself_and_names_the_file(monkeypatc
         raise PerfgateError("trace-empty", "no events")
 
     Cluster().install(monkeypatch)
-    assert cluster.attempted(broken, 1).what == "no events"
+    assert spawn_module.attempted(broken, 1).what == "no events"
     with pytest.raises(PerfgateError) as error:
-        list(cluster.mapper("tcp://head:8786")(broken, [(7, Path("rank7.json"))]))
+        list(spawn_module.mapper("tcp://head:8786")(broken, [(7, Path("rank7.json"))]))
     assert (error.value.code.name, error.value.place) == ("trace-empty", "rank7.json")
 
 
@@ -116,7 +116,7 @@ def test_an_error_of_a_worker_comes_back_as_itself_and_names_the_file(monkeypatc
 def test_a_file_that_kills_its_workers_is_named(monkeypatch, fault: Exception, code: str):
     Cluster({(7, Path("rank7.json")): fault}).install(monkeypatch)
     with pytest.raises(PerfgateError) as error:
-        list(cluster.mapper("local")(str, [(7, Path("rank7.json"))]))
+        list(spawn_module.mapper("local")(str, [(7, Path("rank7.json"))]))
     assert (error.value.code.name, error.value.place) == (code, "rank7.json")
 
 
@@ -127,7 +127,7 @@ def test_four_thousand_files_on_a_cluster_with_a_worker_that_is_lost(tmp_path: P
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as here:
         victims = [worker.process.pid for worker in here.workers.values()]
         answers = []
-        for at, answer in enumerate(cluster.mapper(here.scheduler_address)(_squared, range(4096))):
+        for at, answer in enumerate(spawn_module.mapper(here.scheduler_address)(_squared, range(4096))):
             answers.append(answer)
             if at == 1000:
                 os.kill(victims[0], signal.SIGKILL)
@@ -143,9 +143,9 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
         raise OSError("timed out")
 
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=refuse, as_completed=None))
-    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    monkeypatch.setattr(spawn_module, "find_spec", lambda _: object())
     with pytest.raises(PerfgateError, match="no scheduler answers at tcp://head:8786"):
-        list(cluster.mapper("tcp://head:8786")(str, [1]))
+        list(spawn_module.mapper("tcp://head:8786")(str, [1]))
 
 
 def spec(code: str) -> ChildSpec:
@@ -191,9 +191,9 @@ def test_all_processes_are_read_once_for_a_child_that_has_ended(monkeypatch, cod
     """One that still ran, or left others behind, may have changed them until a second reading."""
     remaining = iter((others, ()))
     read: list[str] = []
-    monkeypatch.setattr(cluster, "marked", lambda mark: (read.append(mark), next(remaining))[1])
-    monkeypatch.setattr(cluster, "_is_running", lambda *_: False)
-    monkeypatch.setattr(cluster.os, "killpg", lambda *_: None)
-    monkeypatch.setattr(cluster.os, "kill", lambda *_: None)
-    cluster.ProcessFamily(SimpleNamespace(pid=1, poll=lambda: code, wait=lambda timeout: 0), "m").end()
+    monkeypatch.setattr(spawn_module, "marked", lambda mark: (read.append(mark), next(remaining))[1])
+    monkeypatch.setattr(spawn_module, "_is_running", lambda *_: False)
+    monkeypatch.setattr(spawn_module.os, "killpg", lambda *_: None)
+    monkeypatch.setattr(spawn_module.os, "kill", lambda *_: None)
+    spawn_module.ProcessFamily(SimpleNamespace(pid=1, poll=lambda: code, wait=lambda timeout: 0), "m").end()
     assert read == ["m"] * readings

@@ -9,8 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices import host as permissions
-from pytest_perfgate.adapters.devices import host as processor
+from pytest_perfgate.adapters.devices import host as host_module
 from pytest_perfgate.adapters.devices.host import (
     NEAR,
     host_key,
@@ -35,10 +34,10 @@ def permissions_of(monkeypatch, tmp_path, *, driven, user=1000, text=None):
     path = tmp_path / "params"
     if text is not None:
         path.write_text(text)
-    monkeypatch.setattr(permissions, "_NVIDIA_PARAMETERS", path)
-    monkeypatch.setattr(permissions, "_AMD_NODES", tmp_path / "amdgpu")
-    monkeypatch.setattr(permissions.os, "geteuid", lambda: user)
-    return [(one.usable, one.why) for one in permissions.probe_gpu_permissions(driven=driven)]
+    monkeypatch.setattr(host_module, "_NVIDIA_PARAMETERS", path)
+    monkeypatch.setattr(host_module, "_AMD_NODES", tmp_path / "amdgpu")
+    monkeypatch.setattr(host_module.os, "geteuid", lambda: user)
+    return [(one.usable, one.why) for one in host_module.probe_gpu_permissions(driven=driven)]
 
 
 def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path) -> None:
@@ -59,8 +58,8 @@ def test_counters_and_locks_are_for_administrators_unless_the_driver_says_otherw
 
 def test_what_restricts_devices_is_said(monkeypatch) -> None:
     env = {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0,1", "HOME": "/"}
-    assert permissions.visible_devices(env) == "CUDA_VISIBLE_DEVICES=0,1, HIP_VISIBLE_DEVICES=1"
-    assert permissions.visible_devices({}) == ""
+    assert host_module.visible_devices(env) == "CUDA_VISIBLE_DEVICES=0,1, HIP_VISIBLE_DEVICES=1"
+    assert host_module.visible_devices({}) == ""
 
 
 class Tensor:
@@ -123,17 +122,17 @@ def test_macos_is_asked_by_its_own_command(tmp_path: Path, monkeypatch: pytest.M
         " *) exit 1;; esac\n"
     )
     command.chmod(0o755)
-    monkeypatch.setattr(processor.sys, "platform", "darwin")
-    monkeypatch.setattr(processor, "_SYSCTL", str(command))
+    monkeypatch.setattr(host_module.sys, "platform", "darwin")
+    monkeypatch.setattr(host_module, "_SYSCTL", str(command))
 
     assert (probe_name(), probe_last_cache()) == ("Apple M1 Pro", 12 * 2**20)
 
 
 def test_what_a_machine_does_not_tell_is_not_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "_CPUINFO", tmp_path / "none")
-    monkeypatch.setattr(processor, "_CACHES", tmp_path / "none")
-    monkeypatch.setattr(processor.platform, "processor", lambda: "")
-    monkeypatch.setattr(processor.platform, "machine", lambda: "")
+    monkeypatch.setattr(host_module, "_CPUINFO", tmp_path / "none")
+    monkeypatch.setattr(host_module, "_CACHES", tmp_path / "none")
+    monkeypatch.setattr(host_module.platform, "processor", lambda: "")
+    monkeypatch.setattr(host_module.platform, "machine", lambda: "")
 
     assert (parse_cpuinfo(""), probe_name(), probe_last_cache()) == ("", "unknown", None)
 
@@ -224,9 +223,9 @@ def buses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / address).mkdir()
         (tmp_path / address / "local_cpulist").write_text(f"{cores}\n")
     allowed = [set(range(8))]
-    monkeypatch.setattr(processor.os, "sched_getaffinity", lambda pid: allowed[0], raising=False)
-    monkeypatch.setattr(processor.os, "sched_setaffinity", lambda pid, cores: allowed.insert(0, cores), raising=False)
-    monkeypatch.setattr(processor.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(host_module.os, "sched_getaffinity", lambda pid: allowed[0], raising=False)
+    monkeypatch.setattr(host_module.os, "sched_setaffinity", lambda pid, cores: allowed.insert(0, cores), raising=False)
+    monkeypatch.setattr(host_module.os, "cpu_count", lambda: 8)
     monkeypatch.delenv(NEAR, raising=False)
     return tmp_path
 
@@ -252,7 +251,7 @@ def test_a_child_next_to_its_card_is_comparable_with_one_that_is_not(
     monkeypatch.setenv(name, text)
     assert probe_affinity() == "all"
     settle_near()
-    assert processor.os.sched_getaffinity(0) == {4, 5, 6, 7}
+    assert host_module.os.sched_getaffinity(0) == {4, 5, 6, 7}
     assert probe_affinity() == "all"
-    processor.os.sched_setaffinity(0, {4})
+    host_module.os.sched_setaffinity(0, {4})
     assert probe_affinity() == "4", "somebody else restricted it"

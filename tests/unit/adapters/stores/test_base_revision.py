@@ -15,7 +15,7 @@ import pytest
 from pytest_perfgate.adapters.stores.base_revision import BaseRevision, kept_before, protected, pushed
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.cli.doctor import commits
-from pytest_perfgate.cli.doctor import git as git_symptom
+from pytest_perfgate.cli.doctor import git as doctor_git
 from pytest_perfgate.model.plan import Base
 from pytest_perfgate.model.project import Config, targets
 
@@ -289,7 +289,7 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
 def test_the_doctor_says_whose_lines_judge(base: Base, sentence: str) -> None:
     repository = SimpleNamespace(base=lambda: base, head=lambda: "abc", branch=lambda: "dev")
     project: Any = SimpleNamespace(repository=repository)
-    (finding,) = git_symptom(project)
+    (finding,) = doctor_git(project)
     assert (finding.what, finding.fix) == (f"dev at abc; {sentence}", base.fix)
 
 

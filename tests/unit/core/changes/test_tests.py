@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.core.changes.tests import (
     OwnFiles,
+    Successor,
     edited_in_calls,
     is_new,
     rename_candidates,
@@ -15,7 +16,6 @@ from pytest_perfgate.core.changes.tests import (
     same_bodies,
     same_function,
 )
-from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Case, Plan, Reach
 from tests.reports import DEVICE
@@ -61,9 +61,9 @@ OTHER = Identity(device=DEVICE.key, threads="9")
 def test_a_successor_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:
     old, new = accepted(1e6), accepted(2e6)
     for ours in (new, replace(new, identity=None)):
-        assert Heir(gone=old, new=ours).slower == 1.0
-        assert Heir(gone=replace(old, identity=None), new=ours).slower == 1.0
-    assert Heir(gone=old, new=replace(new, identity=OTHER)).slower == 0.0
+        assert Successor(gone=old, new=ours).slower == 1.0
+        assert Successor(gone=replace(old, identity=None), new=ours).slower == 1.0
+    assert Successor(gone=old, new=replace(new, identity=OTHER)).slower == 0.0
 
 
 def test_a_folder_whose_name_is_a_pattern_is_left_out_by_its_name() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_perfgate.core.judge.calibration import (
     INJECTED,
+    LEAST,
     LIMITS,
     Recorded,
     _block,
@@ -21,7 +22,6 @@ from pytest_perfgate.core.judge.calibration import (
     forkable,
     own_shift,
 )
-from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
 from pytest_perfgate.core.judge.rounds import SURELY, Pairs
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.inference import hodges_lehmann
@@ -173,7 +173,7 @@ def test_the_usual_limits(usual: float) -> None:
 
 def test_no_more_than_a_fifth_is_ever_proposed_and_fifteen_rounds_are_the_least() -> None:
     assert _own_limit(pairs(*(1.5,) * 20))[1] == 0.2
-    assert LEAST_TO_CALIBRATE == 15
+    assert LEAST == 15
 
 
 def scattered(half: float, rounds: int = 15, preloads: tuple[int, ...] = ()) -> Pairs:

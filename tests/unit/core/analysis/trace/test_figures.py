@@ -10,8 +10,7 @@ from pytest_perfgate.adapters.formats import tables_of
 from pytest_perfgate.core.analysis.trace.figures import FIGURES, metric_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.metric_kinds import TIMING_KINDS as TIMING
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import TIMING_KINDS, by_name
 from pytest_perfgate.core.trace_kinds import TRACE_KINDS as TRACE
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
@@ -149,7 +148,7 @@ def test_every_figure_has_a_kind_with_its_scopes_and_every_new_kind_a_figure(one
         assert {label for label, _ in metric.labels} <= set(kind.scopes), metric
         assert metric.dimension is kind.dimension, metric
     assert {kind.name for kind in TRACE} <= {m.name for m in made}
-    assert {"tflops", "sol_datasheet"} <= {kind.name for kind in TIMING} & {m.name for m in made}
+    assert {"tflops", "sol_datasheet"} <= {kind.name for kind in TIMING_KINDS} & {m.name for m in made}
 
 
 @pytest.mark.parametrize(
