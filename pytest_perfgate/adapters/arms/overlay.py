@@ -113,6 +113,7 @@ def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, st
     """Return (path from the root, hash) of loaded modules and libraries below it, not the package's or installed."""
     top, python = root.resolve(), Path(sys.base_prefix).resolve()
     files = _loaded(lambda name: name not in names).union(map(Path, mapped_libraries()))
+    files -= _loaded(lambda name: name in names)  # an extension of the package is mapped too
     below = [file for file in files if file.is_relative_to(top)]
     if top in python.parents:  # else the project may lie below Python, such as /usr/src/app
         below = [file for file in below if not file.is_relative_to(python)]

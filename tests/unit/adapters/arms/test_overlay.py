@@ -188,6 +188,10 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
         for prefix, count in ((tmp_path.parent, 1), (tmp_path / "build", 0)):  # a Python around the project, and in it
             monkeypatch.setattr(sys, "base_prefix", str(prefix))
             assert len(neighbour_modules(tmp_path, ["proof_k"])) == count
+        write(tmp_path, {"build/libk.so": ""})
+        imported(monkeypatch, "ext_k", tmp_path / "build" / "libk.so")
+        monkeypatch.setattr(sys, "base_prefix", str(tmp_path.parent))
+        assert neighbour_modules(tmp_path, ["proof_k", "ext_k"]) == (), "an extension of the package"
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
