@@ -244,7 +244,7 @@ def _shared(comparison: Comparison, fresh: Sequence[PairedRound]) -> tuple[float
 
 def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], finished: int) -> str:
     """Return ``, test 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
-    (phase, number), place = at, f", test {finished} of {len(cases)}"
+    (phase, number), place = at, f", test {finished:,} of {len(cases):,}"
     if phase != ROUND or not number or not comparison.start_s:
         return place
     if finished == 1:

@@ -396,5 +396,5 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 def first_of(names: Sequence[str], most: int) -> str:
     """Return ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -84,7 +84,7 @@ class Progress:
         """Return ``round 1 of 3, test 2 of 8, about 12 s left``; without the estimate if there is no basis for it."""
         cases = sum(rounds > number for rounds in self._rounds.values())
         most = max(self._most, *self._rounds.values())
-        place = f"round {number + 1} of {most}, test {self._counts[number]} of {cases}"
+        place = f"round {number + 1} of {most}, test {self._counts[number]:,} of {cases:,}"
         left_s = self._left.left_s if self._left.learnt else 0.0
         return f"{place}, {about(left_s)} left" if left_s >= 1 else place
 

@@ -155,7 +155,7 @@ def blocks(reports: Sequence[CaseReport], here: StartFolder, width: int, *, fail
     effects = {Effect.WARN, Effect.FAIL} if failing else {Effect.WARN}
     explained = [r for r in unrepeated(reports) if r.effect in effects and (r.worst not in _PLAIN or _has_more(r))]
     texts = list(render_blocks(explained, width, here.command, brief=True))
-    more = [f"and {len(texts) - _SHOWN} more: perfgate report"] if len(texts) > _SHOWN else []
+    more = [f"and {len(texts) - _SHOWN:,} more: perfgate report"] if len(texts) > _SHOWN else []
     return texts[:_SHOWN] + more
 
 

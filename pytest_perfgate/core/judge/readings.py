@@ -264,11 +264,11 @@ def _word_of_case(report: CaseReport) -> str:
 def tally(reports: Iterable[CaseReport]) -> str:
     """Return ``1 broken, 2 passed, 2 references``, the worst first."""
     counts = Counter(map(_word_of_case, reports))
-    parts = [f"{counts[word.value]} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
+    parts = [f"{counts[word.value]:,} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
     if counts["reference"]:
         parts.append(plural(counts["reference"], "reference"))
     if counts[""]:
-        parts.append(f"{counts['']} without a limit of {'its' if counts[''] == 1 else 'their'} own")
+        parts.append(f"{counts['']:,} without a limit of {'its' if counts[''] == 1 else 'their'} own")
     return ", ".join(parts)
 
 

@@ -277,7 +277,7 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     for block in blocks[:_COMMENT_ROWS]:
         fence = "`" * (3 + block.count("```"))
         lines += [f"{fence}text", block, fence, ""]
-    lines += [f"and {len(blocks) - _COMMENT_ROWS} more", ""] if len(blocks) > _COMMENT_ROWS else []
+    lines += [f"and {len(blocks) - _COMMENT_ROWS:,} more", ""] if len(blocks) > _COMMENT_ROWS else []
     lines += ["RECORD is the record of this run, an artifact of its job.", ""] if "--from RECORD" in str(lines) else []
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"
@@ -319,7 +319,7 @@ def _code(text: str) -> str:
 
 def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
     lines = [f"- {word}: {_code(text)}" for word, text in edits[:_COMMENT_ROWS]]
-    return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])
+    return lines + ([f"- and {len(edits) - _COMMENT_ROWS:,} more"] if len(edits) > _COMMENT_ROWS else [])
 
 
 _ANNOTATED = 10

@@ -89,11 +89,11 @@ def headline(report: RunReport) -> str:
     failed += sum(note.effect is Effect.FAIL for note in report.notes)
     idle = sum(case.excuse is Excuse.NOT_RUN for case in report.cases)
     if failed or idle == len(report.cases):
-        return f"{failed} failed" if failed else "nothing measured"
+        return f"{failed:,} failed" if failed else "nothing measured"
     noted = sum(case.effect is Effect.WARN or case.worst is Outcome.ACCEPTED for case in report.cases)
     noted += sum(note.effect is Effect.WARN for note in report.notes)
-    kept = f"nothing failed, {noted} to look at" if noted else "all limits kept"
-    return f"{kept}, {idle} not measured" if idle else kept
+    kept = f"nothing failed, {noted:,} to look at" if noted else "all limits kept"
+    return f"{kept}, {idle:,} not measured" if idle else kept
 
 
 def summary_line(report: RunReport) -> str:
@@ -114,7 +114,7 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
         where = f"on {case.device}" if case.device else " ".join(verdict.sentence for verdict in case.verdicts[:1])
         yield render_block(case).partition("\n")[0] + (f"  {where}" if several and where else "")
     if len(failed) > most:
-        yield f"and {len(failed) - most} more"
+        yield f"and {len(failed) - most:,} more"
 
 
 def _left_out(report: RunReport) -> str:

@@ -28,7 +28,7 @@ from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Document, Figure, Interval, Metric, MetricSet, Section
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Shard, SuiteNote
 from tests.reports import case, run
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
@@ -99,6 +99,14 @@ def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepte
 )
 def test_the_headline(cases: tuple, expected: str) -> None:
     assert headline(run(*cases)) == expected
+
+
+def test_counts_of_a_large_suite_are_written_alike() -> None:
+    report = run(*[case("test_a", 2e6, 1e6, Outcome.REGRESSED)] * 1200)
+    assert headline(report) == "1,200 failed"
+    assert summary_line(report) == "1,200 cases: 1,200 regressed."
+    assert list(failed_lines(report))[-1] == "and 1,180 more"
+    assert first_of(["a"] * 1200, 1) == "a and 1,199 more"
 
 
 def test_the_headline_counts_what_a_person_should_read() -> None:
