@@ -239,8 +239,9 @@ def _compare(pair: FigureComparison, trial: JudgedMeasurement) -> Ruling:
     if not is_exact(pair.metric, trial.context):
         play, reach = _rounding(pair), _reach(pair, trial)
     keeps = _keeps(pair.limit, moved, play)
-    if keeps:
-        return _within_limit(pair, moved, None if reach is None else max(reach, play), trial)
+    if keeps:  # what alone decides, where nothing shows the scatter, holds in both directions
+        alone = 0.0 if reach or trial.measurement.processes else abs(pair.limit.bound)
+        return _within_limit(pair, moved, None if reach is None else max(reach, play, alone), trial)
     reach = reach or 0.0
     if _allows(pair.limit, moved.value, play):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
@@ -314,11 +315,7 @@ def _within_limit(pair: FigureComparison, moved: FigureChange, reach: float | No
     ahead = {Better.LOWER: -moved.high, Better.HIGHER: moved.low}.get(better_of(pair.metric, trial.context.kinds), 0.0)
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
     if ahead > (reach or 0.0) and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
-        return Ruling(
-            outcome=Outcome.IMPROVED,
-            sentence=f"better than accepted: {pair.texts}",
-            next=_accept(trial, " --improved"),
-        )
+        return Ruling(Outcome.IMPROVED, f"better than accepted: {pair.texts}", _accept(trial, " --improved"))
     return figure_kept(pair.metric, pair.then, reach)
 
 

@@ -283,7 +283,7 @@ def test_the_worst_change_of_several_figures_names_the_decision(
     now: tuple[float, ...], change: Change, *, add: bool
 ) -> None:
     before = accepted(0.0, figures=tuple(figure("memory", 1000.0, labels=one.labels) for one in durations(*now)))
-    case_report = report(("change(metric(memory)) <= 50%",), *durations(*now), before=before)
+    case_report = report(("change(metric(memory)) <= 5%",), *durations(*now), before=before)
     made = with_figures(
         Proposal(report=case_report, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
     )

@@ -67,8 +67,11 @@ def test_a_bound_itself_is_kept_by_all_but_less_and_more(text: str, now: float, 
 
 @pytest.mark.parametrize(
     ("then", "now", "outcome"),
-    [(0.831, 0.811, Outcome.PASSED), (0.831, 0.8109, Outcome.REGRESSED), (0.831, 0.85, Outcome.IMPROVED)],
-)
+    [
+        (0.831, 0.811, Outcome.PASSED), (0.831, 0.8109, Outcome.REGRESSED),
+        (0.831, 0.85, Outcome.PASSED), (0.831, 0.852, Outcome.IMPROVED),
+    ],
+)  # fmt: skip
 def test_a_percentage_changes_by_points(then: float, now: float, outcome: Outcome) -> None:
     verdict = judged(
         "change(overlap(stage=stage2)) >= -2pp",
