@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-
 _ENERGIES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
 
 _SUFFIX = {
@@ -123,6 +121,10 @@ class FigureLevel:
 
     def text(self, level: float, digits: int = 4) -> str:
         return quantity(level - self.raised, self.dimension, digits)
+
+    def whole(self, levels: Iterable[float]) -> bool:
+        """Return whether all are counts without a fraction; a user's own number is a count to its tool."""
+        return self.dimension is Dimension.COUNT and not any(round(level - self.raised, 9) % 1 for level in levels)
 
     def step(self, then: float, now: float) -> str:
         """Return a change: of a percentage in pp, of what may be 0 as an amount, else as a share."""

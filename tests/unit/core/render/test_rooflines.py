@@ -149,11 +149,14 @@ def test_a_long_name_breaks_between_its_words() -> None:
         (TIMES, (100_010.0, 100_050.0), ["100.01 µs", "100.02 µs", "100.03 µs", "100.04 µs", "100.05 µs"]),
         (FigureLevel(title="registers", dimension=Dimension.COUNT), (128.0, 130.0), ["128", "129", "130"]),
         (FigureLevel(title="spills", dimension=Dimension.COUNT, raised=1.0), (1.0, 5.0), ["0", "1", "2", "3", "4"]),
+        (FigureLevel(title="GFLOPS", dimension=Dimension.COUNT), (0.19, 0.28), ["0.2", "0.25"]),
     ],
 )  # fmt: skip
 def test_ticks_of_a_trend_are_round_in_the_unit_of_its_figure(
     of: FigureLevel, levels: tuple[float, float], ticks: list[str]
 ) -> None:
-    run = HistoryEntry(key=CaseKey(nodeid="t.py::test_a"), device="host", time=1.0, when="2026-06-02")
-    svg = trend_svg(Trend([run] * 12, of=of, levels=levels[:1] * 6 + levels[1:] * 6))
+    times = levels[:1] * 6 + levels[1:] * 6
+    key = CaseKey(nodeid="t.py::test_a")
+    runs = [HistoryEntry(key=key, device="host", time=time, when="2026-06-02") for time in times]
+    svg = trend_svg(Trend(runs, of=of, levels=times))
     assert re.findall(r'<text x="780" y="\d+">([^<]*)</text>', svg) == ticks
