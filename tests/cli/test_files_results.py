@@ -139,6 +139,8 @@ def test_two_benchmarks_of_one_name_have_no_accepted_value(project: Place) -> No
         assert (done.code, "several benchmarks are named BM_x/8" in done.out) == (4, True)
     assert project.perfgate("check", "twice.json", "metric(probes) <= 2").code == 0
     assert project.perfgate("check", "twice.json", "metric(probes) <= 1").code == 1
+    compared = [line.split() for line in project.perfgate("compare", "twice.json", "twice.json").out.splitlines()]
+    assert [row[2:] for row in compared if row[1:2] == ["metric(probes)"]] == [["1", "1"], ["2", "2"]]
 
 
 def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
