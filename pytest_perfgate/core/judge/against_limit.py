@@ -148,7 +148,7 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _ruling_of_metric(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    if doubt := _why_not_comparable(limit, metric):
+    if doubt := _mismatch(limit, metric):
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
@@ -264,7 +264,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     return Ruling(Outcome.UNDECIDED, "the interval spans the limit", again, metric=metric, evidence=evidence)
 
 
-def _why_not_comparable(limit: Limit, metric: Metric) -> str:
+def _mismatch(limit: Limit, metric: Metric) -> str:
     """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
     items, doubt = items_in(limit.text) if metric.noun else "", ""
     if metric.dimension is not limit.dimension:
@@ -369,7 +369,7 @@ def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric, limit=limit)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
-    if doubt := _why_not_comparable(limit, metric):
+    if doubt := _mismatch(limit, metric):
         return doubted._replace(sentence=doubt)
     if above_peak(metric):  # the peak or the work count is wrong
         return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)
