@@ -158,6 +158,18 @@ def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
     assert (bare.code, "a figure of your own is metric(probes)" in bare.err) == (2, True)
 
 
+def test_a_counter_that_a_file_lacks_is_not_measured_and_others_are_named(project: Place) -> None:
+    row = {"name": "BM_x", "run_type": "iteration", "real_time": 12.0, "probes": 3}
+    (project.root / "one.json").write_text(json.dumps({**GOOGLE, "benchmarks": [row]}))
+    for name in ("adds/s", "name=mfu", "hits"):
+        done = project.perfgate("check", "one.json", f"metric({name}) >= 1")
+        assert (done.code, "next   there are: probes" in done.out, "perfgate.metric" in done.out) == (4, True, False)
+    done = project.perfgate(
+        "check", "one.json", "change(metric(hits)) <= 0", "change(metric(probes)) <= 0", "--baseline"
+    )
+    assert (done.code, "hits: no file has it" in done.out, "perfgate.metric" in done.out) == (4, True, False)
+
+
 def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:
     body = json.loads(json.dumps(ASV))
     del body["results"]["bench.time_plain"]
