@@ -33,17 +33,18 @@ if TYPE_CHECKING:
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
     """Write one file for each table, named after its view and title; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths: list[Path] = []
+    paths: dict[Path, None] = {}
     for view, document in documents.items():
         for table in tables_of(document.blocks):
             title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
-            paths.append(_numbered(folder / f"{view}_{title}".rstrip("_"), ".csv", paths))
-            with written(str(paths[-1])):
-                paths[-1].write_bytes(render_csv(table))
+            path = _numbered(folder / f"{view}_{title}".rstrip("_"), ".csv", paths)
+            with written(str(path)):
+                path.write_bytes(render_csv(table))
+            paths[path] = None
     return tuple(paths)
 
 
-def _numbered(stem: Path, ending: str, taken: Sequence[Path]) -> Path:
+def _numbered(stem: Path, ending: str, taken: Mapping[Path, None]) -> Path:
     """Return the path of a new file, with a number if its name is taken."""
     names = chain(("",), (f"_{number}" for number in count(2)))
     return next(path for name in names if (path := stem.with_name(f"{stem.name}{name}{ending}")) not in taken)
@@ -328,12 +329,13 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def write_drawings(folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str]) -> tuple[Path, ...]:
     """Write pictures under the names of section and picture, or of their view, with a number if taken."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths: list[Path] = []
+    paths: dict[Path, None] = {}
     for view, document in documents.items():
         for section, drawn in _pictures(document.blocks):
             stem = "-".join(filter(None, (_UNNAMED.sub("-", section).strip("-."), drawn.name or view)))
-            paths.append(_numbered(folder / stem, ".svg", paths))
-            paths[-1].write_text(alone(drawn.svg), encoding="utf-8")
+            path = _numbered(folder / stem, ".svg", paths)
+            path.write_text(alone(drawn.svg), encoding="utf-8")
+            paths[path] = None
     return tuple(paths)
 
 

@@ -66,16 +66,15 @@ def run_history(options: Namespace) -> int:
     matches = _selected(project, options)
     single = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     last, lines_of = options.last if single else 1, cache(project.baselines.read)  # a file has the lines of many cases
-    with project.history.kept_open():
-        cases = [
-            (
-                key,
-                device,
-                project.history.read(key, device, last) or project.history.figures(key, device, 1),
-                lines_of(device, key.path).get(str(key)),
-            )
-            for device, key in matches
-        ]
+    cases = [
+        (
+            key,
+            device,
+            project.history.read(key, device, last) or project.history.figures(key, device, 1),
+            lines_of(device, key.path).get(str(key)),
+        )
+        for device, key in matches
+    ]
     with_figures = [(key, device) for key, device, _, line in cases if single and line and line.figures]
     runs = {(device, str(key)): project.history.figures(key, device, options.last) for key, device in with_figures}
     figures = {at: entries for at, entries in runs.items() if entries}

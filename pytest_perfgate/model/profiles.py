@@ -316,8 +316,8 @@ class BenchResult:
     """Relative standard deviation within the process, if the file has it."""
     samples: int = 0
     device: str = ""
-    rates: tuple[tuple[str, float, Dimension], ...] = ()
-    """(metric, value, dimension) that the tool derived itself."""
+    rates: tuple[tuple[str, float | None, Dimension], ...] = ()
+    """(metric, value, dimension) that the tool derived itself; ``None`` if it is not finite."""
     own: tuple[tuple[str, float | None, Dimension], ...] = ()
     """(name, value, dimension) of the user's own figures, as the file names them; ``None`` if it is not finite."""
     label: str = ""

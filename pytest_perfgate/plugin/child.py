@@ -100,7 +100,7 @@ class ChildRole:
         self._raised: set[str] = set()  # phases: pytest reports a strict xfail as failed although nothing raised
         self._errors: list[str] = []
         self._cores: set[int] = set()  # those that the process had before it kept to one of them
-        config.pluginmanager.register(IdleFixtures(), "perfgate-stand-ins")
+        config.pluginmanager.register(IdleFixtures(), "perfgate-idle-fixtures")
         for line in job.markers:
             config.addinivalue_line("markers", line)
         for name, text in job.options:

@@ -277,16 +277,16 @@ FROM = "--from RECORD "
 
 def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
     """Write the next commands; the shards of a run have one report, made from their merged records."""
-    shard, standpoint = division(session.settings.pytest), StartFolder(session.settings.pytest)
+    shard, start = division(session.settings.pytest), StartFolder(session.settings.pytest)
     divided = shard is not None and shard.count > 1
     for command in commands:
-        write_painted(out, f"next  {standpoint.command(MERGE if divided and command == REPORT else command)}")
+        write_painted(out, f"next  {start.command(MERGE if divided and command == REPORT else command)}")
     if shard and divided and commands:
         out.write_line(f"FOLDER holds the records of all {shard.count} shards: --perfgate-json FOLDER/K.json")
     blocks = (step for report in session.all_reports() for verdict in report.verdicts for step in verdict.next)
     notes = (note.text for note in session.notes)
     if any(FROM in command for command in (*commands, *blocks, *notes)):
-        own = next((f", {standpoint.path(path)}" for path in session.written if path.parent.name == "records"), "")
+        own = next((f", {start.path(path)}" for path in session.written if path.parent.name == "records"), "")
         text = (
             f"RECORD is the record of this run{own}. Keep it and its .samples as an artifact: any clone can accept it"
         )

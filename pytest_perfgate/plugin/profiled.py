@@ -196,7 +196,7 @@ def _switch_off(config: pytest.Config, assigned: Assignment) -> None:
     if assigned.bare:
         from pytest_perfgate.plugin.child import IdleFixtures
 
-        config.pluginmanager.register(IdleFixtures(), "perfgate-stand-ins")
+        config.pluginmanager.register(IdleFixtures(), "perfgate-idle-fixtures")
     os.environ.pop("PERFGATE_CHANNEL", None)
 
 

@@ -81,7 +81,7 @@ def write_summary(out: Any, session: SessionState, *, cut_short: bool) -> None:
 
 
 def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) -> None:
-    standpoint = StartFolder(session.settings.pytest)
+    start = StartFolder(session.settings.pytest)
     lines = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
     width, recorded = columns(session.settings.pytest), session.recorded_reports()
@@ -94,13 +94,13 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         lambda: _folded([*own_gate_section(edits), *(f"warn  {note.text}" for note in first)], width),
         partial(_tables, reports, width=width),
         partial(families_text, reports, session.settings.project.tables),
-        partial(blocks, explained, standpoint, min(WIDTH, width), failing=session.interrupted),
+        partial(blocks, explained, start, min(WIDTH, width), failing=session.interrupted),
         lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
         lambda: _folded(
             [*([] if edits else hidden), *refused(reports), *constant(reports), *empty_calls_note(reports)], width
         ),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
-        lambda: written_lines([path for path in session.written if detailed or not is_record(path)], standpoint.path),
+        lambda: written_lines([path for path in session.written if detailed or not is_record(path)], start.path),
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):

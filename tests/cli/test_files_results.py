@@ -139,6 +139,8 @@ def test_two_benchmarks_of_one_name_have_no_accepted_value(project: Place) -> No
         assert (done.code, "several benchmarks are named BM_x/8" in done.out) == (4, True)
     assert project.perfgate("check", "twice.json", "metric(probes) <= 2").code == 0
     assert project.perfgate("check", "twice.json", "metric(probes) <= 1").code == 1
+    compared = [line.split() for line in project.perfgate("compare", "twice.json", "twice.json").out.splitlines()]
+    assert [row[2:] for row in compared if row[1:2] == ["metric(probes)"]] == [["1", "1"], ["2", "2"]]
 
 
 def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
@@ -154,6 +156,18 @@ def test_a_counter_is_checked_and_compared_by_its_name(project: Place) -> None:
     assert (near.code, "did you mean 'probes'?" in near.out) == (4, True)
     bare = project.perfgate("check", "after.json", "probes <= 3")
     assert (bare.code, "a figure of your own is metric(probes)" in bare.err) == (2, True)
+
+
+def test_a_counter_that_a_file_lacks_is_not_measured_and_others_are_named(project: Place) -> None:
+    row = {"name": "BM_x", "run_type": "iteration", "real_time": 12.0, "probes": 3}
+    (project.root / "one.json").write_text(json.dumps({**GOOGLE, "benchmarks": [row]}))
+    for name in ("adds/s", "name=mfu", "hits"):
+        done = project.perfgate("check", "one.json", f"metric({name}) >= 1")
+        assert (done.code, "next   there are: probes" in done.out, "perfgate.metric" in done.out) == (4, True, False)
+    done = project.perfgate(
+        "check", "one.json", "change(metric(hits)) <= 0", "change(metric(probes)) <= 0", "--baseline"
+    )
+    assert (done.code, "hits: no file has it" in done.out, "perfgate.metric" in done.out) == (4, True, False)
 
 
 def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sqlite3
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -60,6 +62,19 @@ def test_a_file_of_baselines_is_read_once_for_all_its_cases(
     assert place.perfgate("history").code == 0
     assert len(entries(place, "test_a")) == 3
     assert files == [("NVIDIA-H200", "tests/test_k.py")] * 2, "of two cases, once by each command"
+
+
+def test_a_history_that_cannot_be_written_is_shown(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnReadOnlyDisk(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            if sql.startswith("pragma synchronous"):
+                raise sqlite3.OperationalError("attempt to write a readonly database")
+            return super().execute(sql, *values)
+
+    place.perfgate("history", "add", "runs")
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=OnReadOnlyDisk))
+    assert [place.perfgate("history", *name).code for name in ((), ("test_a",))] == [0, 0]
+    assert place.perfgate("history", "add", "runs/1.json", "--json").code != 0, "writing fails"
 
 
 def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_place(

@@ -105,7 +105,8 @@ def hidden_projects(root: Path, projects: Sequence[str], sites: Sequence[str]) -
     editable = [re.search(rb'"editable": ?true', text) is not None for text in texts]
     folders = {place for place, hidden in zip(places, editable) if place is not None and hidden} - {root}
     own = {Path(os.path.relpath(folder, root)).as_posix() for folder in folders if folder.is_relative_to(top)}
-    if own <= {*projects}:
+    listed = {Path(project).as_posix() for project in projects}
+    if own <= listed:
         return ""
-    names = sorted({*projects, *own, *(["."] if not projects and root in places else [])})
+    names = sorted({*listed, *own, *(["."] if not listed and root in places else [])})
     return f"set projects = {json.dumps(names)} in [tool.perfgate]"

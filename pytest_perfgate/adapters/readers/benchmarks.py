@@ -84,7 +84,7 @@ def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         skipped = skipped or (_NO_TIME.format("real_time") if runs else partial)
     chosen = [aggregates[name] for name in ("median", "mean") if name in aggregates][:1] or runs
     numbers = _numbers(chosen)
-    rates = ((kind, numbers.get(key), dimension) for key, (kind, dimension) in _RATES.items())
+    rates = ((kind, numbers[key], dimension) for key, (kind, dimension) in _RATES.items() if key in numbers)
     first = next(iter(figures), "")
     return BenchResult(
         name=name,
@@ -93,7 +93,7 @@ def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         also=tuple((statistic, time) for statistic, time in figures.items() if statistic != first),
         scatter=_scatter(aggregates, times),
         samples=len(runs) or int(number(rows[0].get("repetitions")) or 0),
-        rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None and rate >= 0),
+        rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is None or rate >= 0),
         own=_own({counter: figure for counter, figure in numbers.items() if counter not in _FIELDS}),
         label=next((row["label"] for row in rows if isinstance(row.get("label"), str)), ""),
         skipped=skipped,

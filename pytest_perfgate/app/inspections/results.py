@@ -35,7 +35,7 @@ from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
 from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Problem, Table
 from pytest_perfgate.model.plan import OF_FILE, Case, CaseKey, Compare, Limit, Plan, parse_case_key
 from pytest_perfgate.model.protocol import READ
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import grouped, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 
 if TYPE_CHECKING:
@@ -99,17 +99,15 @@ class Benchmarks:
         del options
         (old, _), (new, window) = self._results(before), self._results(after)
         tables = benchmark_comparison_table(old, new), _figures(metrics_of(new), metrics_of(old))
+        pair = _pair(before, after)
         if not any(table.rows for table in tables):
-            title = _pair(before, after)
             fix = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
-            raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, fix=fix)
+            raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=pair, fix=fix)
         findings, problems = differing(old, new)
-        document = Document(
-            title=f"{self.name}: {_pair(before, after)}", blocks=(tables[0], *(t for t in tables[1:] if t.rows))
-        )
+        document = Document(title=f"{self.name}: {pair}", blocks=(tables[0], *(t for t in tables[1:] if t.rows)))
         return Analysis(
             kind=self.name,
-            subject=_pair(before, after),
+            subject=pair,
             metrics=comparison_metrics(old, new),
             views={"results": lambda: document},
             findings=findings,
@@ -128,11 +126,16 @@ class Benchmarks:
 
 
 def _figures(now: MetricSet, then: MetricSet | None = None) -> Table:
-    """Return the figures of benchmarks beside their times; with another file, those that both have."""
-    before = {(metric.name, metric.labels): value_text(metric) for metric in then.metrics} if then else {}
-    figures = [(m, before.get((m.name, m.labels), "")) for m in now.metrics if m.name != "time"]
-    rows = [(dict(m.labels)["case"], limited_as(m), was, value_text(m)) for m, was in figures if was or then is None]
-    return Table(columns=Column.header("benchmark | figure | before | value"), rows=tuple(rows))
+    """Return the figures of benchmarks beside their times; with earlier ones, those that both have, in their order."""
+    before = grouped(reversed(then.metrics if then else ()), lambda metric: (metric.name, metric.labels))
+    figures = [(m, before.get((m.name, m.labels), [])) for m in now.metrics if m.name != "time"]
+    rows = [
+        (dict(m.labels)["case"], limited_as(m), value_text(was.pop()) if was else "", value_text(m))
+        for m, was in figures
+        if was or then is None
+    ]
+    columns = Column.header(f"benchmark | figure | before | {'after' if then else 'value'}")
+    return Table(columns=columns, rows=tuple(rows))
 
 
 def _names(paths: Sequence[Path]) -> str:

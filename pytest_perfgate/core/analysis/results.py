@@ -234,8 +234,8 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
     if result.time is not None:
         note = f"{result.statistic} of {result.samples}" if result.samples else result.statistic
         yield Metric(name="time", value=result.time, dimension=_TIME, labels=scope, note=note)
-        for name, rate, dimension in result.rates:
-            yield Metric(name=name, value=rate, dimension=dimension, labels=scope)
+        rates = ((name, rate, dimension) for name, rate, dimension in result.rates if rate is not None)
+        yield from (Metric(name=n, value=rate, dimension=d, labels=scope) for n, rate, d in rates)
     for name, figure, dimension in result.own if not result.skipped else ():
         if figure is not None:
             title, label = own_title(name)
@@ -246,9 +246,8 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
 def limited_as(metric: Metric) -> str:
     """Return a benchmark's figure as a limit selects it, without the benchmark."""
     name = dict(metric.labels).get("name")
-    return (
-        f"metric(name={quoted(name)})" if name else metric.name if metric.better is None else f"metric({metric.name})"
-    )
+    own = metric.name if metric.better is None else f"metric({metric.name})"
+    return f"metric(name={quoted(name)})" if name else own
 
 
 _RATE = re.compile(r"(?:/s|per[_ ]s(?:ec(?:ond)?)?|flops)\Z", re.IGNORECASE)
@@ -265,8 +264,9 @@ def _absent(result: BenchResult, of_family: Iterable[FigureName]) -> Iterator[Ab
     scope = labels(case=result.name)
     if result.time is None and result.timed:
         yield Absent(name="time", labels=scope, why=result.skipped or "the file has no time for it")
-    gone = of_family if result.skipped else [own_title(name) for name, figure, _ in result.own if figure is None]
-    for name, label in gone:
+    rates = [(name, ()) for name, rate, _ in result.rates if rate is None]
+    own = [own_title(name) for name, figure, _ in result.own if figure is None]
+    for name, label in of_family if result.skipped else (*rates, *own):
         yield Absent(name=name, labels=(*scope, *label), why=result.skipped or "the file has no finite number for it")
 
 

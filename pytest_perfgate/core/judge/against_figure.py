@@ -57,13 +57,13 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
-    own = metrics[0].better  # for a figure of the test's own, known after it was taken
-    if demands_regression(own, limit.operator):
+    if demands_regression(own := metrics[0].better, limit.operator):  # of one's own, known after it was taken
         wanted = f"{'less' if own is Better.LOWER else 'more'} {limit.metric} is better"
         return Ruling(Outcome.INVALID, f"{wanted}: {limit.text} demands a regression", metric=metrics[0])
     if twice := name_of_several(metrics):
-        why = f"several benchmarks are named {twice}, and a line has one value of each name"
-        return Ruling(Outcome.INVALID, why, ("give each benchmark a name of its own",), metric=metrics[0])
+        why = f"several benchmarks are named {twice}, and each name has one earlier value to compare with"
+        step = "give each its own name, or name one file of one device"
+        return Ruling(Outcome.INVALID, why, (step,), metric=metrics[0])
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _badness(limit, ruling))

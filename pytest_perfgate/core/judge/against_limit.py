@@ -111,8 +111,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     absent = trial.metrics.missing(limit.metric, scope)
     if absent is not None and scope:
         return _lacking(limit, absent)
-    uncollected = not_in_the_report(limit, trial.metrics)
-    if uncollected is not None and trial.metrics.find(limit.metric):
+    if (uncollected := not_in_the_report(limit, trial.metrics)) and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     return _outside_scope(limit, trial.metrics, others) if others else _never_taken(limit, trial)
@@ -135,20 +134,20 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         absent = no_reference(dict(limit.labels)["over"])
     if absent is not None and (absent.fix or absent.code):
         return _lacking(limit, replace(absent, labels=()))
-    why = absent.why if absent is not None else f"this test does not measure {limit.metric}"
-    kind, step = trial.context.kinds.get(limit.metric), ""
+    of_file, kind, step = trial.measurement.identity.timer == READ, trial.context.kinds.get(limit.metric), ""
+    why = absent.why if absent else "no file has it" if of_file else f"this test does not measure {limit.metric}"
     if kind is None:
         nearest = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
-        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
+        take = "" if of_file else f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
         step = f"did you mean {nearest!r}?" if nearest else take
-    elif kind.source != "time" and trial.measurement.identity.timer != READ:  # a file does not get what it lacks
+    elif kind.source != "time" and not of_file:  # a file does not get what it lacks
         takes = " or ".join(capture for word, capture in _TAKES.items() if word in kind.source)
         step = f"add {takes} to the marker" if takes else f"it comes from {kind.source}"
     return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 
 def _ruling_of_metric(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    if doubt := _why_not_comparable(limit, metric):
+    if doubt := _mismatch(limit, metric):
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
@@ -264,7 +263,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     return Ruling(Outcome.UNDECIDED, "the interval spans the limit", again, metric=metric, evidence=evidence)
 
 
-def _why_not_comparable(limit: Limit, metric: Metric) -> str:
+def _mismatch(limit: Limit, metric: Metric) -> str:
     """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
     items, doubt = items_in(limit.text) if metric.noun else "", ""
     if metric.dimension is not limit.dimension:
@@ -298,7 +297,7 @@ def _rulings(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ru
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis, context))]
+        return [_missing_metric(limit.metric, absent or _unknown(limit, analysis, context))]
     if (uncollected := not_in_the_report(limit, analysis.metrics)) is not None:
         return [_missing_metric(limit.metric, uncollected)]
     raise _no_such_scope(limit, analysis.metrics)
@@ -308,13 +307,14 @@ _HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an nc
 _OF_WORK = {"tflops", "bandwidth", "intensity", "throughput", "mfu", "sol", "mfu_datasheet", "sol_datasheet"}
 
 
-def _unknown(metric: str, analysis: Analysis, context: JudgeContext) -> Absent:
+def _unknown(limit: Limit, analysis: Analysis, context: JudgeContext) -> Absent:
     """Return the absence of a figure that this kind of file never has, or that nothing in this one has."""
-    metric_kind, kind = context.kinds.get(metric), analysis.kind
-    own = {m.name for m in analysis.metrics.metrics if m.better is not None and m.name not in context.kinds}
-    if own and metric_kind is None:
-        return Absent(name=metric, why="the file has no such figure", fix=proposal(metric, own, all_of="there are"))
-    source, doc = (metric_kind.source, metric_kind.doc) if metric_kind is not None else ("time", "")
+    metric, kind = limit.metric, analysis.kind
+    metric_kind, named = context.kinds.get(metric), dict(limit.labels).get("name", "")
+    if metric_kind is None or named:  # a figure of the user's own
+        own = {dict(m.labels).get("name", m.name) for m in analysis.metrics.metrics if m.better is not None}
+        return Absent(name=metric, why="the file lacks it", fix=proposal(named or metric, own, all_of="there are"))
+    source, doc = metric_kind.source, metric_kind.doc
     if metric == "slowdown" or doc.startswith("of two "):
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         if metric == "slowdown" and kind not in _HOLDERS:  # the times of another tool can have accepted values
@@ -369,7 +369,7 @@ def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric, limit=limit)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
-    if doubt := _why_not_comparable(limit, metric):
+    if doubt := _mismatch(limit, metric):
         return doubted._replace(sentence=doubt)
     if above_peak(metric):  # the peak or the work count is wrong
         return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)

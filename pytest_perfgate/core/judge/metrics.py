@@ -57,13 +57,18 @@ def timed_metrics(
     """Return the metrics from an existing summary; ``tails`` are the quantiles that limits ask for."""
     if summary is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
-        fix = "" if measurement.processes else _instead(measurement.metrics.names())
+        fix = "" if measurement.processes else _instead(measurement)
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, fix))
     return DerivedMetrics(CallMetrics(measurement, baseline, summary, tails))
 
 
-def _instead(names: Sequence[str]) -> str:
+def _instead(measurement: Measurement) -> str:
     """Return what a test that timed nothing may limit: the figures that it read."""
+    from pytest_perfgate.core.analysis.results import limited_as
+    from pytest_perfgate.model.protocol import READ
+
+    of_file = measurement.identity.timer == READ  # its own figures the test names itself
+    names = sorted({limited_as(m) if of_file else m.name for m in measurement.metrics.metrics})
     return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}" if names else ""
 
 

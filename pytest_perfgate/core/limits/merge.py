@@ -132,20 +132,20 @@ def of_other_calls(limits: Iterable[Limit], measurement: Measurement, own: Colle
 
 
 def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measurement:
-    """Return what was read of files; a figure without a direction has the one in which all its limits let it move."""
+    """Return what was read of files; a figure's limits state its direction, or those on its change if its name does."""
     if measurement.identity.timer != READ:
         return measurement
-    from pytest_perfgate.model.values import Better
+    from pytest_perfgate.model.values import Better, Dimension
 
-    directions = {"<": Better.LOWER, ">": Better.HIGHER}
-
-    def of_limits(metric: Metric) -> Better:
+    def directed(metric: Metric) -> Metric:
         named = (one for one in limits if one.metric == metric.name and metric_matches(metric.labels, one.labels))
-        return directions.get("".join({limit.operator.value[0] for limit in named}), Better.NEITHER)
+        signs = {one.operator.value[0] for one in named if metric.better is Better.NEITHER or one.title != one.metric}
+        better = {"": metric.better, "<": Better.LOWER, ">": Better.HIGHER}.get("".join(signs), Better.NEITHER)
+        return replace(metric, better=better)
 
-    metrics = measurement.metrics
-    directed = (replace(m, better=of_limits(m)) if m.better is Better.NEITHER else m for m in metrics.metrics)
-    return replace(measurement, metrics=replace(metrics, metrics=tuple(directed)))
+    whole = measurement.metrics
+    own = (directed(m) if m.better and m.dimension is Dimension.PLAIN else m for m in whole.metrics)
+    return replace(measurement, metrics=replace(whole, metrics=tuple(own)))
 
 
 def name_of_several(metrics: Sequence[Metric]) -> str:

@@ -308,7 +308,7 @@ def _history(width: int, title: str, shown: Line, alt: str) -> str:
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
     up = distinct_ticks(Axis(low=low, high=max(known) + room, label=name_of, zero=of.raised,
-              whole=of.whole(known), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
+              whole=of.are_whole(known), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = (34 if title else 14) + 16 * (1 + max((row for *_, row in steps), default=-1))

@@ -296,7 +296,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
     of, times = trend.of, [entry.time for entry in trend.entries]
     up = distinct_ticks(Axis(low=frame.low, high=frame.high, label="", zero=of.raised,
-              whole=of.whole(times), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
+              whole=of.are_whole(times), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     for time in up.ticks(5):
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'

@@ -138,10 +138,10 @@ def _slower(site: Site, every: Findings) -> Iterator[str]:
     yield "<h2>Lasting slowdowns</h2>"
     if not every.slower:
         yield '<p class="good">No lasting slowdown.</p>'
-    for mover, group in by_commit(every.slower):
+    for cause, group in by_commit(every.slower):
         first, cases = min(group, key=lambda step: step.when), len({(step.device, step.key) for step in group})
-        yield f"<h3>{_cause_of_step(site, mover, first)} · {plural(cases, 'case')} · {escape(first.when[:10])}</h3>"
-        if first.moved and mover == short_commit(first.commit, _DIGITS):
+        yield f"<h3>{_linked_cause(site, cause, first)} · {plural(cases, 'case')} · {escape(first.when[:10])}</h3>"
+        if first.moved and cause == short_commit(first.commit, _DIGITS):
             yield f'<p class="note">Also moved: {escape(printable(_also(first.moved)))}</p>'
         yield from _steps(site, group, by_one=True)
 
@@ -150,21 +150,21 @@ def _also(moved: Iterable[tuple[str, str, str]]) -> str:
     return ", ".join(f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in moved)
 
 
-def _cause_of_step(site: Site, mover: str, step: Step) -> str:
+def _linked_cause(site: Site, cause: str, step: Step) -> str:
     """Return the commit, as a link if it has a page, or what else changed."""
-    return _commit(site, step.commit).html if mover == short_commit(step.commit, _DIGITS) else escape(mover)
+    return _commit(site, step.commit).html if cause == short_commit(step.commit, _DIGITS) else escape(cause)
 
 
 def _past_changes(site: Site, every: Sequence[Step]) -> Iterator[str]:
     """Yield a row for each commit whose changes are gone, so that nobody needs to act."""
     rows = [
         (
-            Markup(_cause_of_step(site, mover, group[0])), _figure(f"{len(group):,}"),
+            Markup(_linked_cause(site, cause, group[0])), _figure(f"{len(group):,}"),
             _text(", ".join(sorted({step.device for step in group}))),
             _moved(group[0].of, group[0].before, group[0].after),
             _text(min(step.when for step in group)[:10]),
         )
-        for mover, group in by_commit(every)
+        for cause, group in by_commit(every)
     ]  # fmt: skip
     yield from markup_table(("at", "cases", "devices", "largest", "on"), rows)
 

@@ -122,7 +122,7 @@ class FigureLevel:
     def text(self, level: float, digits: int = 4) -> str:
         return quantity(level - self.raised, self.dimension, digits)
 
-    def whole(self, levels: Iterable[float]) -> bool:
+    def are_whole(self, levels: Iterable[float]) -> bool:
         """Return whether all are counts without a fraction; a user's own number is a count to its tool."""
         return self.dimension is Dimension.COUNT and not any(round(level - self.raised, 9) % 1 for level in levels)
 

@@ -83,6 +83,7 @@ def test_two_builds_of_a_library_are_the_same_code_if_only_a_debugger_sees_a_dif
         ({".": False, "packages/kern": True}, (), '[".", "packages/kern"]'),
         ({"packages/kern": True}, ("packages/app",), '["packages/app", "packages/kern"]'),
         ({".": True, "packages/kern": True}, (".", "packages/kern"), ""),
+        ({".": True, "packages/kern": True}, (".", "./packages/kern/"), ""),
         ({".": True}, (), ""),
         ({".": True, "packages/kern": False}, (), ""),  # a copy, which both builds load
         ({".": True, "../apart": True}, (), ""),

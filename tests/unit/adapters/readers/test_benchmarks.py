@@ -286,6 +286,16 @@ def test_a_rate_is_of_the_same_repetitions_as_the_time(analysed) -> None:
     assert not analysed(google(run("a", 5), total("b", "stddev", 1, bytes_per_second=9.0))).metrics.find("bandwidth")
 
 
+def test_a_rate_that_is_not_finite_in_one_repetition_is_absent(analysed) -> None:
+    fast, slow = (
+        run("a", 1, bytes_per_second=9.0),
+        [run("b", 1, bytes_per_second=rate) for rate in (math.nan, 1.0, 1.0)],
+    )
+    analysis = analysed(google(fast, *slow))
+    assert [rate.value for rate in analysis.metrics.find("bandwidth")] == [9]
+    assert [(gap.name, dict(gap.labels)["case"]) for gap in analysis.metrics.absent] == [("bandwidth", "b")]
+
+
 COUNTED = {"probes": 3.0, "adds/s": 5e7, "CYCLES": 9, "label": "f32", "backend": "cpu", "on": True, "threads": 2}
 INFO = {"tokens": 3, "loss": math.nan, "name": "x", "ok": True, "sizes": [1]}
 PEAK = {"unit": "byte", "median": 3e6, "mean": 4e6}

@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of, rou
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet
-from pytest_perfgate.model.values import Dimension, Work
+from pytest_perfgate.model.values import Better, Dimension, Work
 from tests.unit.core.judge.bench import CEILING, GEMM, GPU, HOST, KINDS, accepted, limit, measured, samples, share
 
 WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)
@@ -238,6 +238,11 @@ def test_what_timed_nothing_is_told_what_it_read() -> None:
     )
     gap = metrics_of(measured(0, processes=()).with_metrics(figures), None).missing("slowdown")
     assert gap.fix.endswith(": a, b, c, d, idle and 1 more")
+    odd = Metric(name="metric", value=1.0, dimension=Dimension.PLAIN, labels=(("name", "a/s"),), better=Better.NEITHER)
+    of_file = replace(measured(0, processes=()), identity=Identity(device="d", timer="read"))
+    figures = MetricSet(metrics=(replace(odd, name="probes", labels=()), odd, *figures.metrics[:1]))
+    gap = metrics_of(of_file.with_metrics(figures), None).missing("slowdown")
+    assert gap.fix.endswith(": metric(name=a/s), metric(probes), overlap")
 
 
 def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:

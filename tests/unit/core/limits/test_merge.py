@@ -138,22 +138,26 @@ def test_a_figure_of_the_test_s_own_that_a_call_lacks_is_of_another_call() -> No
 
 
 @pytest.mark.parametrize(
-    ("limits", "better"),
+    ("limits", "better", "rate"),
     [
-        (("change(metric(probes)) <= 0",), Better.LOWER),
-        (("change(metric(probes)) >= -5%", "metric(probes, case=a) >= 1"), Better.HIGHER),
-        (("change(metric(probes)) >= -5%", "change(metric(probes)) <= 5%"), Better.NEITHER),
-        (("metric(probes) == 3",), Better.NEITHER),
-        (("change(metric(other)) <= 0", "metric(probes, case=b) <= 1"), Better.NEITHER),
+        (("change(metric(probes)) <= 0",), Better.LOWER, Better.LOWER),
+        (("change(metric(probes)) >= -5%", "metric(probes, case=a) >= 1"), Better.HIGHER, Better.HIGHER),
+        (("change(metric(probes)) >= -5%", "change(metric(probes)) <= 5%"), Better.NEITHER, Better.NEITHER),
+        (("metric(probes) <= 9",), Better.LOWER, Better.HIGHER),
+        (("metric(probes) <= 9", "change(metric(probes)) >= -5%"), Better.NEITHER, Better.HIGHER),
+        (("metric(probes) == 3",), Better.NEITHER, Better.HIGHER),
+        (("change(metric(other)) <= 0", "metric(probes, case=b) <= 1"), Better.NEITHER, Better.HIGHER),
     ],
 )
-def test_limits_state_the_direction_of_a_figure_that_a_file_does_not(limits, better) -> None:
-    named = {"name": "probes", "value": 3.0, "dimension": Dimension.PLAIN, "labels": (("case", "a"),)}
-    metrics = MetricSet(metrics=(Metric(**named, better=Better.NEITHER), Metric(**named, better=Better.HIGHER)))
+def test_limits_state_the_direction_of_a_figure_before_its_name_does(limits, better, rate) -> None:
+    named = {"name": "probes", "value": 3.0, "labels": (("case", "a"),)}
+    plain = [Metric(**named, dimension=Dimension.PLAIN, better=one) for one in (Better.NEITHER, Better.HIGHER, None)]
+    sized = Metric(**named, dimension=Dimension.BYTES, better=Better.LOWER)
+    metrics = MetricSet(metrics=(*plain, sized))
     taken = replace(measured(1e3), metrics=metrics)
     read = replace(taken, identity=Identity(device="d", timer="read"))
     parsed = [parse_limit(text, kinds=by_name()) for text in limits]
-    assert [m.better for m in with_directions(read, parsed).metrics.metrics] == [better, Better.HIGHER]
+    assert [m.better for m in with_directions(read, parsed).metrics.metrics] == [better, rate, None, Better.LOWER]
     assert with_directions(taken, parsed) is taken
 
 
