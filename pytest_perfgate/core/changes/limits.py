@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -74,7 +74,8 @@ def relaxed(
     for path, tests in then.items():
         lost = any(name not in now[path] for name in tests)
         names = same_bodies(*written[path]) if lost else {}
-        for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
+        closer = (name for name in now[path] if _test_of(name) in tests)  # parameters and calls with marks of their own
+        for name in dict.fromkeys([*tests, *closer]):
             before = _nearest(tests, name)
             assert before is not None
             was = _stated_limits(f"{path}::{name}", before, kinds, merged)
@@ -95,12 +96,6 @@ def _loosened(
     if collected and (now is None or (now.unread and not was.unread)):
         return chain.from_iterable(_changed_limits(was, replace(was, limits=limits)) for limits in collected)
     return _removed_limits(was) if now is None else _changed_limits(was, now)
-
-
-def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
-    """Yield parameters and calls with marks of their own now, of tests that existed before."""
-    tests = set(then)
-    yield from (name for name in now if _test_of(name) in tests)
 
 
 def _test_of(name: str) -> str:
