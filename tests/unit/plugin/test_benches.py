@@ -22,7 +22,6 @@ class _Bench:
     def __init__(self) -> None:
         self.raised: dict[CaseKey, str] = {}
         self.sources: list[list[str]] = []
-        self.raised: dict[CaseKey, str] = {}
 
     def read(self, brought: Brought, sources: list[str]) -> None:
         del brought
@@ -31,7 +30,7 @@ class _Bench:
     def metrics(self, key: CaseKey) -> None:
         del key
 
-    def fate(self, key: CaseKey) -> str:
+    def reason(self, key: CaseKey) -> str:
         return str(key)
 
 
