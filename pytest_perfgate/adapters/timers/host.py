@@ -79,7 +79,7 @@ class HostTimer:
             return with_cpu_load(load_of(clock), synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
-            take = _after(prepare, call, clock) if prepare else _singles(call, clock)
+            take = _singles(call, prepare, clock)
             first: list[float] = []
             take(1, first)
             batch = 1 if prepare else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
@@ -167,10 +167,12 @@ def load_of(clock: Clock) -> CpuLoad | NoCpuLoad:
     return CpuLoad() if clock is HOST_CLOCK.wall else NoCpuLoad()
 
 
-def _singles(call: Call, clock: Clock) -> Take:
+def _singles(call: Call, prepare: Call | None, clock: Clock) -> Take:
     def take(count: int, into: list[float]) -> None:
         append = into.append
         for _ in repeat(None, count):
+            if prepare is not None:
+                prepare()
             begin = clock()
             call()
             append(clock() - begin)
@@ -221,18 +223,6 @@ def _prepared(setup: Call | None, plan: Plan, runtime: Runtime) -> Call | None:
         runtime.flush()
 
     return prepare
-
-
-def _after(prepare: Call, call: Call, clock: Clock) -> Take:
-    def take(count: int, into: list[float]) -> None:
-        append = into.append
-        for _ in repeat(None, count):
-            prepare()
-            begin = clock()
-            call()
-            append(clock() - begin)
-
-    return take
 
 
 def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -> int:
