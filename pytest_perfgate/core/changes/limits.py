@@ -161,7 +161,8 @@ def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str,
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
-    fresh = [limit for limit in now if not any(_same_metric(limit, was) for was in then)]
+    before = [replace(was, text="", source="") for was in then]
+    fresh = [limit for limit in now if replace(limit, text="", source="") not in before]
     same = [limit for limit in now if limit not in fresh]
     lost = [was for was in then if not any(_implies(limit, was) for limit in same)]
     successors = _taken_successors(lost, fresh)
@@ -187,10 +188,6 @@ def _taken_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Li
                 successors[at] = (on_same or rivals)[0]
                 fresh.remove(successors[at])
     return successors
-
-
-def _same_metric(limit: Limit, other: Limit) -> bool:
-    return replace(limit, text="", source="") == replace(other, text="", source="")
 
 
 def _implies(limit: Limit, was: Limit) -> bool:
@@ -228,8 +225,7 @@ def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _rank(key: str) -> tuple[int, str]:
-    word = re.split(r"[.\[:]", key)[0]
-    word = "pytest" if ": " in key else word
+    word = "pytest" if ": " in key else re.split(r"[.\[:]", key)[0]
     return (_FIRST.index(word) if word in _FIRST else len(_FIRST), key)
 
 
