@@ -36,7 +36,7 @@ from pytest_perfgate.core.changes.source import may_be_read
 from pytest_perfgate.core.changes.tests import absent, edited_modules, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
-from pytest_perfgate.model.project import DEPENDENCIES
+from pytest_perfgate.model.project import DEPENDENCIES, earlier_file
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -117,8 +117,6 @@ def moved_root_lines(change: JudgedChange) -> Differences:
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
-    from pytest_perfgate.app.accepted import earlier_file
-
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
