@@ -85,9 +85,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
     """Return what accepting would do to each selected case, without writing; refuse a record that measured nothing."""
     if report.mode == Mode.OFF.value:
         fix = "pytest --perfgate=full, or name an earlier record of .perfgate/records: --from RECORD"
-        raise PerfgateError(
-            "record-missing", "the record is of a run with --perfgate=off, which measured nothing", fix=fix
-        )
+        what = "the record is of a run with --perfgate=off, which measured nothing"
+        raise PerfgateError("record-missing", what, fix=fix)
     read, meant, families = cache(store.read), spelled(request.names), _limits_on_means(report)
 
     def decided(case: CaseReport) -> Proposal:
@@ -139,12 +138,11 @@ def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Base
 def _orphans(report: RunReport, decided: Sequence[Proposal], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
-    complete = report.complete and not report.filtered
     ran = {case.key.nodeid for case in report.cases}
     gone: dict[tuple[str, str], Baseline] = {}
     for device in {line.device for line in new}:
         current = store.read_all(device)
-        lost = list(current.items()) if complete else []
+        lost = list(current.items()) if report.complete and not report.filtered else []
         for path in {line.key.path for line in new if line.device == device} if base else ():
             lost += [(key, line) for key, line in store.read(device, path, base).items() if key not in current]
         gone |= {(device, key): line for key, line in lost if line.key.nodeid not in ran}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import inf
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
@@ -21,7 +19,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, Measurement, commit_name
 from pytest_perfgate.model.plan import Base, CaseKey, Compare, Mode
 from pytest_perfgate.model.project import REQUEST
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import grouped, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 
 if TYPE_CHECKING:
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
 Lines = Mapping[str, Baseline]
 Facts = tuple[tuple[str, str], ...]
 
-_LEANED_ON = (
-    "time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment",
-)  # fmt: skip
+_LEANED_ON = ("time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment")
 """The fields of a line that a verdict depends on."""
 
 
@@ -44,8 +40,8 @@ class Accepted:
         self._tools = tools
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._missing: dict[str, tuple[Baseline, ...]] = {}
-        self._missing_tests: dict[tuple[str, str], list[Baseline]] = defaultdict(list)
-        self._texts: dict[str, tuple[str | None, str | None]] = {}
+        self._missing_tests: dict[tuple[str, str], list[Baseline]] = {}
+        self._versions = cache(self._both_versions)
         self.moved: dict[str, str] = {}
         """Cases of the merge base whose lines judge under another path, each with its new name."""
 
@@ -74,10 +70,7 @@ class Accepted:
     def judging(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """Return the judging line, of the merge base, and the work tree's line if this change edits it."""
         key, device = str(measurement.key), measurement.device.key
-        now = self._lines(device, measurement.key.path).get(key)
-        if not self.base.commit:
-            return now, None
-        then = self._lines(device, measurement.key.path, self.base.commit).get(key)
+        then, now = (lines.get(key) for lines in self.then_and_now(device, measurement.key.path))
         if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
         if (then := then or self._line_before_move(measurement.key, device)) is None:
@@ -95,12 +88,11 @@ class Accepted:
         """Return lines of the merge base that the work tree lacks; none if the earlier file is unreadable."""
         if device not in self._missing:
             self._missing[device] = tuple(self._read_missing(device))
-            for line in self._missing[device]:
-                self._missing_tests[device, line.key.test].append(line)
+            self._missing_tests |= grouped(self._missing[device], lambda line: (device, line.key.test))
         return self._missing[device]
 
     def gone_for_good(
-        self, device: str, current: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
+        self, device: str, current: Iterable[Baseline], looked: Callable[[str], bool]
     ) -> tuple[Baseline, ...]:
         """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
         for line in current if self.missing(device) else ():
@@ -118,7 +110,7 @@ class Accepted:
 
     def _line_before_move(self, key: CaseKey, device: str) -> Baseline | None:
         """Return the line of a test that this change moved to another file unchanged; it judges there as well."""
-        lines = self._missing_tests[device, key.test] if self.missing(device) else ()
+        lines = self._missing_tests.get((device, key.test), ()) if self.missing(device) else ()
         if len(same := [line for line in lines if line.key.path != key.path]) != 1:
             return None
         then, now = self._versions(same[0].key.path)[0], self._versions(key.path)[1]
@@ -154,14 +146,12 @@ class Accepted:
                 return True
         return False
 
-    def _versions(self, path: str) -> tuple[str | None, str | None]:
+    def _both_versions(self, path: str) -> tuple[str | None, str | None]:
         """Return a test file at the merge base and in this commit; None where it does not exist."""
         repository, base = self._tools.repository, self.base.commit
         if repository is None or not base:
             return None, None
-        if path not in self._texts:
-            self._texts[path] = repository.show(base, path), repository.show("HEAD", path)
-        return self._texts[path]
+        return repository.show(base, path), repository.show("HEAD", path)
 
     def _lines(self, device: str, path: str, revision: str = "") -> Lines:
         if self._tools.baselines is None:
@@ -173,9 +163,6 @@ class Accepted:
 
 
 _LAST_ENTRIES, _READ = 20, 100
-
-UNREACHABLE = "history-unreachable"
-"""A note on a server that does not answer now: the run is judged without its data."""
 
 
 class PastRuns:
@@ -192,7 +179,7 @@ class PastRuns:
             if self._store is not None:
                 self._store.read(CaseKey(nodeid=""), "", 1)
         except PerfgateError as fault:
-            if fault.code.name != UNREACHABLE:
+            if fault.code.name != "history-unreachable":  # without a server that does not answer, the run is judged
                 raise
             self.fault = fault
 
@@ -219,10 +206,8 @@ def entries(report: RunReport) -> Iterator[HistoryEntry]:
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
-    for case in report.cases:
-        measurement = case.measurement
-        if measurement is None:
-            continue
+    measured = ((case, case.measurement) for case in report.cases if case.measurement is not None)
+    for case, measurement in measured:
         times = () if case.problems or not measurement.processes else measurement.metrics.find("time")
         time = times[0].value if times and 0 < times[0].value < inf else 0.0
         if time or (gated(case) and not measurement.processes):
@@ -263,8 +248,8 @@ def gated(case: CaseReport) -> bool:
 def _surroundings(host: str, environment: Environment, of_device: Facts) -> tuple[str, Facts]:
     """Return the host, and the facts about a case's machine that outlast its run."""
     lasting = environment.lasting
-    around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
-    facts = dict((*around, *of_device))
+    facts = {"system": lasting.platform, "python": lasting.python}
+    facts |= dict((*lasting.packages, *lasting.facts, *of_device))
     return host or facts.pop("host", ""), tuple((name, text) for name, text in facts.items() if text)
 
 
@@ -311,14 +296,3 @@ def run_name(report: RunReport) -> str:
     devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
     parts = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def earlier_file(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
-
-    A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
-    """
-    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
-    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
-    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
-    return next(fitting, "")

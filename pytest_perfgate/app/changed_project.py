@@ -36,7 +36,7 @@ from pytest_perfgate.core.changes.source import may_be_read
 from pytest_perfgate.core.changes.tests import absent, edited_modules, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
-from pytest_perfgate.model.project import DEPENDENCIES
+from pytest_perfgate.model.project import DEPENDENCIES, earlier_file
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -108,18 +108,15 @@ def any_lines(gate_judge: GateJudge, revision: str) -> bool:
 
 def moved_root_lines(change: JudgedChange) -> Differences:
     """Return lines that came with the change and are slower than those of the project's earlier folder."""
-    gate_judge, base = change.gate_judge, change.base
     new = [(r.baseline, r.key.path) for r in change.reports if r.baseline is not None and not r.baseline.local]
-    if not new or any_lines(gate_judge, base):
+    if not new or any_lines(change.gate_judge, change.base):
         return Differences()
-    return Differences(names=tuple(_edited(gate_judge, base, new)))
+    return Differences(names=tuple(_edited(change.gate_judge, change.base, new)))
 
 
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
-    from pytest_perfgate.app.accepted import earlier_file
-
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
@@ -222,8 +219,7 @@ def with_files(
 
     A call that one side did not time in every round is not among them.
     """
-    base, _ = comparison.arms
-    show: Show = partial(repository.show, base.revision) if repository is not None else lambda _: None
+    show: Show = partial(repository.show, comparison.arms[0].revision) if repository is not None else lambda _: None
     read = _tables(comparison, repository, baselines, root) if repository is not None else ()
     tables = [path for path in read if path not in tests]
 

@@ -113,8 +113,7 @@ def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str,
     )
 
 
-def _find_member(name: str, members: Iterable[N], family: str) -> N:
-    members = tuple(members)
+def _find_member(name: str, members: Sequence[N], family: str) -> N:
     match = next((member for member in members if member.name == name), None)
     if match is None:
         names = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
@@ -179,11 +178,7 @@ def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:
 
 
 def watched(
-    take: Callable[[Plan], Samples],
-    device: Device,
-    plan: Plan,
-    clocks: Clocks | None,
-    clock: Callable[[], float],
+    take: Callable[[Plan], Samples], device: Device, plan: Plan, clocks: Clocks | None, clock: Callable[[], float]
 ) -> Samples:
     """Take samples while the clocks are watched; invalid ones are taken again with the remaining budget."""
     if clocks is None or device.kind != "gpu":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -126,7 +127,8 @@ def _run(
 ) -> tuple[ProfilingResult, bool]:
     """Run the child; a failure, which may follow autotuning, is retried once and reported."""
     folder, plan = where
-    assigned = _assigned(assignment, profiler.name, folder)
+    clocks = assignment.clocks or ClockPolicy.OBSERVE.value
+    assigned = replace(assignment, mode=profiler.name, out=str(folder.absolute()), clocks=clocks)
     command = list(profiler.command(tools.command(key.nodeid, assigned), folder, plan))
     extra = {VARIABLE: assigned.text()}
     result, code = ProfilingResult(), 0
@@ -141,18 +143,6 @@ def _run(
     how = f"failed: {result.text}" if result.text else f"ended with exit code {code}"
     what = f"the test under {profiler.name} {how}; it failed twice"
     raise PerfgateError("profile-child", what + _output(folder, tools), place=str(folder / LOG))
-
-
-def _assigned(assignment: Assignment, mode: str, folder: Path) -> Assignment:
-    return Assignment(
-        mode=mode,
-        out=str(folder.absolute()),
-        call=assignment.call,
-        clocks=assignment.clocks or ClockPolicy.OBSERVE.value,
-        options=assignment.options,
-        markers=assignment.markers,
-        bare=assignment.bare,
-    )
 
 
 def _check_entered(child: ProfilingResult, key: CaseKey, assigned: Assignment) -> None:
@@ -258,8 +248,6 @@ def write_profile(profiled: Profiled, folders: Folders, taken_with: Mapping[str,
     for name, build in {**analysis.files, **analysis.kept}.items():
         folders.write_text(folder, name, build())
     if len(analysis.views) > 1:
-        from pytest_perfgate.core.render.html import render_markdown
-
         text = "\n".join([*map(render_markdown, views.values()), *empty])
         folders.write_text(folder, "report-verbose.md", text)
 

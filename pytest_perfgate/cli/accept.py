@@ -126,7 +126,7 @@ def request_of(options: Namespace, project: Project, report: RunReport) -> Reque
         add=options.add,
         metrics=tuple(map(text_of, options.metric)),
         each=options.each,
-        base=project.repository.merge_base(),
+        base=project.repository.base().commit,
         signature=signature,
         since=code_of(signature.commit, project.repository, project.config.baselines) if options.add else None,
     )

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import HistoryStore
     from pytest_perfgate.model.project import Config
 
-
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 _MODULES = {
@@ -243,9 +242,8 @@ class Page(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - argparse passes it
         paragraphs = textwrap.dedent(text).strip().split("\n\n")
-        return "\n\n".join(
-            p if p.startswith("  ") else textwrap.fill(p, width, break_on_hyphens=False) for p in paragraphs
-        )
+        filled = (p if p.startswith("  ") else textwrap.fill(p, width, break_on_hyphens=False) for p in paragraphs)
+        return "\n\n".join(filled)
 
 
 _SIGNS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", ".perfgate", ".git")

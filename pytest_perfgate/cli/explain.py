@@ -158,17 +158,13 @@ def explain(word: str, metrics_of_plugins: Callable[[], Mapping[str, MetricKind]
             return Document(title=word, blocks=(metric,))
     except PerfgateError as error:  # most words need no project
         unread = f"; metrics of plugins were not read: {error.what}"
-    if mentions := _mentions(word):
+    entries = tuple(_entries())
+    at = having(word, [f"{name} {text} {also}" for _, name, text, also in entries])
+    if mentions := [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[place] for place in at)]:
         more = (f"and {len(mentions) - 12} more",) if len(mentions) > 12 else ()
         return Document(title=f"{word}: what mentions it", blocks=(Bullets(items=(*mentions[:12], *more)),))
     what = f"'{word}' is not explained, and nothing mentions it{unread}"
-    raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in _entries())))
-
-
-def _mentions(word: str) -> list[str]:
-    entries = tuple(_entries())
-    at = having(word, [f"{name} {text} {also}" for _, name, text, also in entries])
-    return [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[place] for place in at)]
+    raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in entries)))
 
 
 def overview() -> Document:

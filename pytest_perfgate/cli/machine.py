@@ -98,11 +98,6 @@ def run_clocks(options: Namespace) -> int:
     return 0
 
 
-def _plain_uuid(card: Any) -> str:
-    """Return a UUID as libraries other than the driver's write it."""
-    return str(card.uuid()).removeprefix("GPU-")
-
-
 def _cards(device: str, *, must: bool) -> list[Any]:
     nvml = devices.management()
     availability = nvml.availability()
@@ -113,7 +108,9 @@ def _cards(device: str, *, must: bool) -> list[Any]:
     cards: list[Any] = list(nvml.every())
     if not device:
         return cards
-    chosen = [card for at, card in enumerate(cards) if device in {str(at), card.uuid(), _plain_uuid(card)}]
+    # Libraries other than the driver's write a UUID without GPU- before it.
+    names = [{str(at), card.uuid(), card.uuid().removeprefix("GPU-")} for at, card in enumerate(cards)]
+    chosen = [card for card, own in zip(cards, names) if device in own]
     if not chosen:
         what = f"there is no device {device!r}: {plural(len(cards), 'device')} here"
         raise PerfgateError("device-unmapped", what, fix="perfgate clocks show: their numbers, from 0, and UUIDs")

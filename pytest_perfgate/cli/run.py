@@ -155,14 +155,11 @@ def _sources(names: list[str], project: Project) -> Iterator[Source]:
     from pytest_perfgate.core.judge.shards import Source
 
     for name in names:
-        if not Path(name).is_dir():
-            yield Source(place=name, report=project.records.read(name))
-            continue
-        paths = sorted(Path(name).rglob("*.json"))
+        paths: list[Any] = sorted(Path(name).rglob("*.json")) if Path(name).is_dir() else [name]
         if not paths:
             raise PerfgateError("record-missing", "there is no record below this folder", place=name)
-        for path in paths:
-            yield Source(place=str(path), report=project.records.read(str(path)))
+        for place in map(str, paths):
+            yield Source(place=place, report=project.records.read(place))
 
 
 REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown, or send it to another place.

@@ -237,17 +237,15 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
     """Return numbers that are not times: a rate as that metric, others under the call's name."""
     from pytest_perfgate.model.measurement import Reading
 
-    if unit == COUNTED:
-        factor, dimension = 1.0, Dimension.PLAIN
-    else:
-        factor, dimension = unit_of(unit)
+    known = "" if unit == COUNTED else unit
+    factor, dimension = unit_of(known)
     if dimension in _OF_RATES:
         values = tuple(number * factor for number in numbers)
         return Reading(name=_OF_RATES[dimension], values=values, dimension=dimension, note=_items_note(unit))
     if not name:
         fix = f"name the figure: record([...], {unit!r}, name='launches'), and limit it: launches <= 12"
         raise _wrong(f"record() was given numbers in {unit!r}, and nothing says what they are of", fix)
-    return own_reading(name, numbers, unit="" if unit == COUNTED else unit)
+    return own_reading(name, numbers, unit=known)
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:

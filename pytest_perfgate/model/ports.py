@@ -290,8 +290,6 @@ class Repository(Protocol):
     def last_release(self) -> str:
         """Return the newest version tag before the current commit."""
 
-    def merge_base(self, target: str = "") -> str: ...
-
     def base(self, target: str = "") -> Base:
         """Return the merge base with its role; if there is none, the reason."""
 

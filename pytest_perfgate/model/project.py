@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 from pytest_perfgate.model.plan import ANCHOR
 from pytest_perfgate.model.values import value
@@ -210,6 +211,17 @@ _NAMES = (
 
 SERVERS = ("JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID")
 """Variables of Jenkins, Azure Pipelines, TeamCity and CodeBuild, which do not set ``CI``."""
+
+
+def earlier_file(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
+    """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
+
+    A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
+    """
+    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
+    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
+    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
+    return next(fitting, "")
 
 
 def with_ci(environment: Mapping[str, str]) -> dict[str, str]:

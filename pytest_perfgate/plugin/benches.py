@@ -155,6 +155,7 @@ class MeasuringBench(Bench):
     def __init__(self, case: Case, measuring: Measuring) -> None:
         super().__init__(case)
         self._measuring = measuring
+        self._compares = True  # whether calls are timed in turns with their references here
         self._taken: dict[CaseKey, Capture] = {}
         self._brought: list[Brought] = []
         self._references: References[MeasuredCall] | None = None
@@ -165,11 +166,6 @@ class MeasuringBench(Bench):
         if self._compares:
             self._take_turns(call)
         return View(call.key, self._call_again(call), metrics=self.metrics, reason=self.reason)
-
-    @property
-    def _compares(self) -> bool:
-        """Return whether calls are timed in turns with their references here."""
-        return True
 
     def _take_turns(self, call: MeasuredCall) -> None:
         """Time this call in turns with each reference of its limits, as far as both were called."""

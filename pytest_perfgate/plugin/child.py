@@ -62,11 +62,8 @@ class ChildBench(MeasuringBench):
         self, case: Case, measuring: Measuring, parent: Parent, keep_to: Callable[..., object], start: str = ""
     ) -> None:
         super().__init__(case, measuring)
-        self._parent, self._run_on_cores, self._turns, self._start = parent, keep_to, False, start
-
-    @property
-    def _compares(self) -> bool:
-        return self._turns
+        self._parent, self._run_on_cores, self._start = parent, keep_to, start
+        self._compares = False
 
     def _capture(self, call: MeasuredCall) -> Capture:
         self._parent.send(Entered(key=call.key, samples=call.schedule.samples, figures=figures_for(call)))
@@ -80,7 +77,7 @@ class ChildBench(MeasuringBench):
                 if samples.threaded:
                     wait_for_threads()  # it is the other side's turn
                 self._parent.send(Taken(key=call.key, samples=taken[-1]))
-        self._turns = command.references
+        self._compares = command.references
         try:
             return self._measuring.packed(call, self.case.plan, taken)
         finally:

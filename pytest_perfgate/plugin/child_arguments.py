@@ -99,8 +99,9 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
         words += ["--noconftest"]
     for name in _LEFT_OUT:
         words += ["-p", f"no:{name}"]
-    for plugin in _plugins(config):
-        words += ["-p", plugin]
+    for plugin in (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(","))):
+        if plugin != "no:terminal":  # a child's own -q is an option of that plugin
+            words += ["-p", plugin]
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in words:
         words += ["-p", "pytest_perfgate.plugin"]
     for setting in config.option.override_ini or ():
@@ -110,12 +111,6 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
     for rule in config.option.pythonwarnings or ():
         words += ["-W", rule]
     return [*words, *(str(config.rootpath / name) for name in files)]
-
-
-def _plugins(config: pytest.Config) -> Iterable[str]:
-    """Yield the plugins that the command line, ``addopts`` and the environment loaded by name."""
-    named = (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
-    return (name for name in named if name != "no:terminal")  # a child's own -q is an option of that plugin
 
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:

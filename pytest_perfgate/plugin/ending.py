@@ -189,7 +189,8 @@ def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
     if not paths:
         return ()
     built_ins(config)
-    deliveries = {delivery.name: delivery for one in _deliveries(config) for delivery in one}
+    last_first = config.hook.pytest_perfgate_deliveries()  # reversed, those of plugins replace ours of the same name
+    deliveries = {delivery.name: delivery for one in reversed(last_first) for delivery in one}
     return tuple(path for name, path in paths.items() if _delivered(config, deliveries[name], report, path))
 
 
@@ -201,11 +202,6 @@ def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Pa
         complain(config, fault_error(fault, f"wrote {delivery.name}", str(path)))
         return False
     return True
-
-
-def _deliveries(config: pytest.Config) -> Iterable[Iterable[Any]]:
-    """Return the deliveries, plugins' last, so that theirs replace ours of the same name."""
-    return reversed(config.hook.pytest_perfgate_deliveries())  # type: ignore[no-any-return]
 
 
 _OPTIONS = {"--perfgate-limit": "perfgate_limit", "--perfgate-policy": "perfgate_policy"}

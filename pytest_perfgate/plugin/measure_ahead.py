@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,10 +215,9 @@ def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str,
     return rounds.results()
 
 
-def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[str, float]) -> str:
+def suspicion_line(session: SessionState, cases: Sequence[Case], costs: Mapping[str, float]) -> str:
     """Return what two builds would cost, against the commit of a line or the base of the change; "" without either."""
     store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
-    cases = list(cases)
     count = triable(cases)
     if session.gate_judge.tools.confirm is None:
         return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
@@ -241,9 +239,8 @@ def sampled(case: Case, part: float) -> Case:
     """Return the case with a part of its sampling time."""
     if part == 1:
         return case
-    return replace(
-        case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
-    )
+    plan = replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
+    return replace(case, plan=plan)
 
 
 def quick_parts(session: SessionState) -> dict[str, Case]:
@@ -253,7 +250,7 @@ def quick_parts(session: SessionState) -> dict[str, Case]:
     return {nodeid: sampled(case, part) for nodeid, case in session.cases.items()}
 
 
-@contextmanager
+@contextlib.contextmanager
 def cleaned_up(config: pytest.Config) -> Iterator[None]:
     """Reset the clocks that a killed child of this run has left locked."""
     try:

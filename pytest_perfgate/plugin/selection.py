@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.project import ConfigPattern
     from pytest_perfgate.plugin.state import SessionState, Settings
 
-
 _DESELECTED = pytest.StashKey[set[str]]()
 
 DIVISION = pytest.StashKey[Shard]()
@@ -50,11 +49,12 @@ def division(config: pytest.Config) -> Shard | None:
 
 def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep only the tests of this shard; those of the others are recorded as collected."""
+    from pytest_perfgate.plugin import is_gated
     from pytest_perfgate.plugin.reporting import usage_errors
     from pytest_perfgate.plugin.state import Settings
 
     settings = Settings(config)
-    gated = [item for item in items if _is_gated(item)]
+    gated = list(filter(is_gated, items))
     with usage_errors():
         if gated and settings.mode is not Mode.OFF:
             foreign_split(vars(config.option))
@@ -96,12 +96,6 @@ def insist_on_asked(config: pytest.Config) -> None:
 def _at_start(config: pytest.Config) -> Mapping[str, str]:
     """Return the environment before any conftest ran."""
     return config.stash.get(STARTED_WITH, None) or dict(os.environ)
-
-
-def _is_gated(item: pytest.Item) -> bool:
-    from pytest_perfgate.plugin import is_gated
-
-    return is_gated(item)
 
 
 def _collected(settings: Settings, gated: Sequence[pytest.Item]) -> tuple[Universe, frozenset[str]]:
@@ -224,7 +218,7 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
     idle = unmatched(session.settings.project.tests, nodeids)
     if not idle:
         return ()
-    hidden = _unopened(session.settings.pytest)
+    hidden = first_of(sorted(skipped_files(session.settings.pytest)), 3)  # whose tests are unknown
     text = "patterns of [[tool.perfgate.tests]]: no gated test has a matching node id, so they have no effect"
     text += f"; {hidden} skipped as a whole, which may hide some" if hidden else ""
     names = tuple(f"{table.place}: {table.pattern!r}{_near(table, nodeids)}" for table in idle)
@@ -235,11 +229,6 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
 def _near(table: ConfigPattern, nodeids: Collection[str]) -> str:
     near = proposal(table.pattern, sorted(nodeids))
     return f"; {near}" if near else ""
-
-
-def _unopened(config: pytest.Config) -> str:
-    """Return the files that skipped themselves during collection, so that their tests are unknown."""
-    return first_of(sorted(skipped_files(config)), 3)
 
 
 def shard_of(session: SessionState) -> Shard:

@@ -18,7 +18,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
-from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
+from pytest_perfgate.plugin.measure_ahead import begin, cleaned_up, insist_on_folder, measure_ahead, quick_parts
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.reporting import (
     SEEN,
@@ -143,14 +143,11 @@ class GateSession(SessionState):
         if self.cases and self.mode is Mode.QUICK:
             begin(self)
         if math.isfinite(self.settings.budget_s):
-            from pytest_perfgate.plugin.measure_ahead import quick_parts
-
             self.cases = quick_parts(self)
 
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.controller import interrupts_handled
-        from pytest_perfgate.plugin.measure_ahead import cleaned_up, measure_ahead
 
         self.measured_ahead = True
         with usage_errors():

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.plugin.collect import Collector
 
-
 Reports = tuple[CaseReport, ...]
-
 
 PINNED = "TRITON_CACHE_AUTOTUNING"
 """The variable that makes Triton keep its autotuner's choices for each version of a kernel's source."""
@@ -78,23 +76,21 @@ class SessionState:
         """The id of this run among all records."""
         self.costs: dict[str, float] = {}
         """Seconds that measuring each test took."""
-        self._gate_judge: GateJudge | None = None
 
     @property
     def mode(self) -> Mode:
         return Mode.OFF if self.settings.debugging else self.settings.mode
 
-    @property
+    @cached_property
     def gate_judge(self) -> GateJudge:
-        if self._gate_judge is None:
-            settings, root = self.settings, self.settings.pytest.rootpath
-            environment = child_environment(settings.pytest)
-            watched = self.mode is Mode.FULL  # a quick run measures in its tests, and names the tree of the first
-            tools = gate_tools(root, settings.project, settings.kinds, environment, watched=watched)
-            confirm = self.confirmer(self, tools) if self.confirmer is not None else None
-            self._gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
-            self._gate_judge.merged = self.settings.collector.merged
-        return self._gate_judge
+        settings, root = self.settings, self.settings.pytest.rootpath
+        environment = child_environment(settings.pytest)
+        watched = self.mode is Mode.FULL  # a quick run measures in its tests, and names the tree of the first
+        tools = gate_tools(root, settings.project, settings.kinds, environment, watched=watched)
+        confirm = self.confirmer(self, tools) if self.confirmer is not None else None
+        gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
+        gate_judge.merged = self.settings.collector.merged
+        return gate_judge
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
         """Build the cases of gated tests; a wrong marker is kept as the fault of its test alone."""

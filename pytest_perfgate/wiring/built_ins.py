@@ -176,7 +176,7 @@ class BuiltIns:
         from pytest_perfgate.adapters.system.files import read_once
         from pytest_perfgate.app.inspections.cubin import Cubin
 
-        return Cubin(read_once(read_cubins, beside=".json"), self._catalogue())
+        return Cubin(read_once(read_cubins), self._catalogue())
 
     def _ncu(self) -> Inspector:
         from pytest_perfgate.adapters.readers.ncu_report import long_head, read_ncu

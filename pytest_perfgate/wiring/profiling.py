@@ -41,11 +41,7 @@ def scrubber() -> Scrub:
 
 
 def profile_tools(
-    root: Path,
-    hooks: Any = None,
-    command: Command | None = None,
-    env: Environ | None = None,
-    out: Path | None = None,
+    root: Path, hooks: Any = None, command: Command | None = None, env: Environ | None = None, out: Path | None = None
 ) -> ProfileTools:
     """Return what profiling needs from outside; a pytest passes its own plugins, command line and environment."""
     from pytest_perfgate.adapters.stores.profiles import ProfileFolders

@@ -262,10 +262,9 @@ def _pyproject(folder: Path) -> dict[str, Any]:
     """Return the tables of a ``pyproject.toml``; empty if it is missing, or broken, which pip will report."""
     reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        tables: dict[str, Any] = reader.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        return dict(reader.loads((folder / "pyproject.toml").read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
-    return tables
 
 
 def taken_for_package(folder: Path, name: str) -> str:
@@ -281,13 +280,10 @@ def taken_for_package(folder: Path, name: str) -> str:
         return ""
     if any(word in _read(folder / file) for file in ("setup.py", "setup.cfg") for word in _NAMING):
         return ""
-    packages = sorted(
-        place.parent.name for place in folder.glob("*/__init__.py") if place.parent.name not in {name, *_NOT}
-    )
+    packages = sorted({place.parent.name for place in folder.glob("*/__init__.py")} - {name, *_NOT})
     if packages:
-        return (
-            f"[tool.setuptools.packages.find] include = {json.dumps([f'{one}*' for one in packages])} in pyproject.toml"
-        )
+        patterns = json.dumps([f"{package}*" for package in packages])
+        return f"[tool.setuptools.packages.find] include = {patterns} in pyproject.toml"
     files = sorted(place.stem for place in folder.glob("*.py") if not place.stem.startswith(("test_", *_NOT)))
     return f"[tool.setuptools] py-modules = {json.dumps(files)} in pyproject.toml"
 

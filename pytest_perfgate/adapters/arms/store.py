@@ -99,8 +99,8 @@ class ArmStore:
             modules=self._settings.packages or tuple(facts["modules"]),
             digest=digest,
             reused=reused,
-            content=facts.get("content", ""),
-            sources=tuple(facts.get("sources", {}).items()),
+            content=facts["content"],
+            sources=tuple(facts["sources"].items()),
             missing=self._settings.missing,
         )
 
@@ -144,8 +144,7 @@ class ArmStore:
         """Return a digest of all that makes an arm different; the measured tests count only if they lie inside it."""
         laid = [self.git.snapshot().tree, *self._paths] if mode == "worktree" else []
         parts = [_FORM, revision.tree, mode, sys.version, str(Path(sys.prefix).resolve()), repr(self._settings)]
-        parts.append(toolchain())
-        parts += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
+        parts += [toolchain(), str(self._rootdir), *surroundings(self._settings.editable), *laid]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
     def _make(self, folder: Path, revision: Revision, mode: str) -> Built:
@@ -217,17 +216,14 @@ def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Bui
 READY = "ready.json"
 
 
-class _Stated(TypedDict):
+class Built(TypedDict):
+    """The content of an arm's folder."""
+
     python: str
     launch: list[str]
     cwd: str
     root: str
     modules: list[str]
-
-
-class Built(_Stated, total=False):
-    """The content of an arm's folder."""
-
     content: str
     sources: dict[str, str]
 

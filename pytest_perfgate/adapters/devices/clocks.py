@@ -82,11 +82,8 @@ class CardClocks:
             return
         cool = self._await_cooling(card, device.name)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
-        watch = DeviceWatch(
-            card,
-            lock=self._lock_of(locked) if locked else UNLOCKED,
-            other_processes=other_processes,
-        )
+        lock = self._lock_of(locked) if locked else UNLOCKED
+        watch = DeviceWatch(card, lock=lock, other_processes=other_processes)
         watch.note("clocks", "locked" if locked else "observed")
         if near := os.environ.get("PERFGATE_CORES", ""):
             watch.note("cores", f"{near}, next to the card")
@@ -96,7 +93,7 @@ class CardClocks:
             watch.add(problem)
         try:
             if locked:
-                watch.note("clock lock", read_back(card, self._lock_of(locked), self._sleep))
+                watch.note("clock lock", read_back(card, lock, self._sleep))
             with self._errors(card, device, watch):
                 watch.begin()
                 try:
@@ -241,12 +238,11 @@ class MachineClocks:
         self._nvidia.tell = self._amd.tell = tell
 
     def availability(self) -> Availability:
-        availability = self._nvidia.availability()
-        return (
-            availability
-            if availability.usable
-            else next((a for a in (self._amd.availability(),) if a.usable), availability)
-        )
+        nvidia = self._nvidia.availability()
+        if nvidia.usable:
+            return nvidia
+        amd = self._amd.availability()
+        return amd if amd.usable else nvidia
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
         return self._of(device).settled(device, plan)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,11 +78,9 @@ class NsysProfiler:
         profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={out.absolute() / 'capture'}", *argv]
         return with_launcher(self._launcher, profile)
 
-    @contextmanager
-    def region(self, out: Path) -> Iterator[None]:  # noqa: ARG002 - the port's
+    def region(self, out: Path) -> AbstractContextManager[None]:  # noqa: ARG002 - the port's
         """Open and close the capture range from inside the child."""
-        with recording():
-            yield
+        return recording()
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         """Return the clean export of each report; report and raw export hold the environment and are deleted."""
@@ -128,8 +126,7 @@ def _run(argv: Sequence[str], timeout_s: float) -> str:
         raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(printed)}") from late
     output = result.stdout + result.stderr
     if result.returncode:
-        what = f"{abridged(argv)} ended with exit code {result.returncode}{_tail(output)}"
-        raise PerfgateError("nsys-child", what)
+        raise PerfgateError("nsys-child", f"{abridged(argv)} ended with exit code {result.returncode}{_tail(output)}")
     return output.decode("utf-8", "replace")
 
 
@@ -213,14 +210,10 @@ def _no_device(why: str) -> PerfgateError:
 
 
 def _library(names: Sequence[str]) -> ctypes.CDLL | None:
-    return next((library for name in names if (library := _loaded(name)) is not None), None)
-
-
-def _loaded(name: str) -> ctypes.CDLL | None:
-    try:
-        return ctypes.CDLL(name)
-    except OSError:
-        return None
+    for name in names:
+        with suppress(OSError):
+            return ctypes.CDLL(name)
+    return None
 
 
 SECTIONS = (
@@ -269,9 +262,8 @@ class NcuProfiler:
             return Availability(name=self.name, usable=False, why="ncu --version names no version", fix=fix)
         return Availability(name=self.name, usable=True, version=match[1])
 
-    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:  # noqa: ARG002 - the port's
         """Return the child's command behind ncu, which waits for cudaProfilerStart and leaves the clocks alone."""
-        del plan
         sections = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
         source = ["--import-source", "yes"] if self._deep else []
         return with_launcher(
@@ -280,8 +272,7 @@ class NcuProfiler:
              *sections, *source, *self._filters, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
         )  # fmt: skip
 
-    def region(self, out: Path) -> AbstractContextManager[None]:
-        del out
+    def region(self, out: Path) -> AbstractContextManager[None]:  # noqa: ARG002 - the port's
         return self._switch()
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
@@ -290,9 +281,8 @@ class NcuProfiler:
         log = out / LOG
         log_text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         if "ERR_NVGPUCTRPERM" in log_text:
-            raise PerfgateError(
-                "ncu-permission", "ncu has no permission to read this device's counters: ERR_NVGPUCTRPERM"
-            )
+            what = "ncu has no permission to read this device's counters: ERR_NVGPUCTRPERM"
+            raise PerfgateError("ncu-permission", what)
         if not report.is_file():
             lines = [line for line in log_text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
             errors = [line for line in lines if line.startswith("==ERROR==")]  # the first is the cause of the others

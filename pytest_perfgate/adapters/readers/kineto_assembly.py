@@ -82,22 +82,21 @@ def _refuse_repeated(columns: Columns, table: dict[str, NDArray[Any]]) -> None:
 
 def no_events_error(columns: Columns) -> PerfgateError:
     """Return the error for a file without usable events: it has none, or they are another program's."""
-    place = columns.path
     text = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
         what = f"{text}, and their starts and ends are separate (phases B and E): PyTorch writes one event (X)"
-        return PerfgateError("trace-foreign", what, place=place)
+        return PerfgateError("trace-foreign", what, place=columns.path)
     strange = _unknown_categories(columns)
     if set(strange) == _FRAME or columns.passed:
         what = f"{text}, and none of an operator or a device: the recorded code called nothing of PyTorch"
-        return PerfgateError("trace-empty", what, place=place)
+        return PerfgateError("trace-empty", what, place=columns.path)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
         what = f"{text}, and none of a category that PyTorch writes; their categories: {named}"
-        return PerfgateError("trace-foreign", what, place=place, fix=_readable_instead(columns.labels))
+        return PerfgateError("trace-foreign", what, place=columns.path, fix=_readable_instead(columns.labels))
     what = f"{text}, none of them with a category and a duration" if columns.seen else "no events"
-    return PerfgateError("trace-empty", what, place=place)
+    return PerfgateError("trace-empty", what, place=columns.path)
 
 
 def _readable_instead(labels: Mapping[tuple[str, Any, Any], str]) -> str:
@@ -196,14 +195,13 @@ def _trace(
     header: Header,
     rank: int | None,
     base: float,
-    mask: NDArray[np.bool_] | None = None,
+    mask: NDArray[np.bool_] | None,
 ) -> Trace:
     rows = np.flatnonzero(mask) if mask is not None else None
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
     backend = header.distributed.get("backend") if isinstance(header.distributed, dict) else None
-    world = _whole_number(_header_number(header.distributed, "world_size"))
     device_rows = header.devices or header.compute  # the first versions had another name for it
     devices = device_rows if isinstance(device_rows, list) else []
     return Trace(
@@ -218,7 +216,7 @@ def _trace(
         arguments=tuple(_parts(text) for text in columns.arguments),
         messages=messages,
         rank=rank,
-        world=world,
+        world=_whole_number(_header_number(header.distributed, "world_size")),
         devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
         base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
         shapes=bool(columns.arguments),

@@ -70,8 +70,7 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
 def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[bytes]:
     """Yield the blocks without a byte-order mark."""
     first = next(read, b"")
-    wide = wide_encoding(first)
-    if wide:
+    if wide := wide_encoding(first):
         convert = f"iconv -f {wide} -t UTF-8"
         command = f"gzip -dc {path.name} | {convert}" if packed else f"{convert} {path.name}"
         fix = f"convert it: {command} > utf8.json (PowerShell's > writes UTF-16)"
@@ -107,11 +106,10 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
             if not packed:
                 text = f"the gzip stream ends in the middle, after {size:,} unpacked bytes"
                 raise PerfgateError("trace-truncated", text, place=str(path))
-            raw_at = raw.tell() - len(packed)
             try:
                 block = member.decompress(packed, CHUNK)
             except zlib.error as broken:
-                raise _damaged(broken, (raw_at, raw.tell()), size, path) from broken
+                raise _damaged(broken, (raw.tell() - len(packed), raw.tell()), size, path) from broken
             packed = member.unconsumed_tail
             size += len(block)
             if block:

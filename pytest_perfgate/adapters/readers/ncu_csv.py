@@ -127,9 +127,8 @@ def _no_page(text: str, place: str) -> PerfgateError:
     elif "==PROF==" in text or "==ERROR==" in text:
         problems = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
         if "ERR_NVGPUCTRPERM" in text:
-            return PerfgateError(
-                "ncu-permission", "ncu had no permission to read the counters: ERR_NVGPUCTRPERM", place=place
-            )
+            what = "ncu had no permission to read the counters: ERR_NVGPUCTRPERM"
+            return PerfgateError("ncu-permission", what, place=place)
         what = f"ncu printed no page: {problems[-1].rpartition('== ')[2]}" if problems else "ncu printed no page"
     return PerfgateError("ncu-report", what, place=place, fix=fix)
 

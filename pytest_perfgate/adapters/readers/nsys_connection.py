@@ -55,7 +55,7 @@ class Connection:
     def _mapped(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.DatabaseError, sqlite3.OperationalError) as error:
+        except sqlite3.DatabaseError as error:
             raise PerfgateError("nsys-damaged", f"SQLite says: {error}", place=str(self.path)) from error
         except UnicodeDecodeError as error:  # SQLite quotes a name of its own table that does not exist
             raise PerfgateError("nsys-damaged", f"SQLite meets {error.object!r:.60}", place=str(self.path)) from error
@@ -199,9 +199,7 @@ NEEDED = {
 TIMED = "start IS NOT NULL AND end IS NOT NULL"
 """Selects rows with a known time. It may be negative: ``nsys export --ts-shift`` shifts the whole clock."""
 
-_ALSO = (
-    "eventType", "textId", "contextId", "shortName", "demangledName", "mangledName", "cuDevice"
-)  # fmt: skip
+_ALSO = ("eventType", "textId", "contextId", "shortName", "demangledName", "mangledName", "cuDevice")
 
 NUMBERS = frozenset({name for names in NEEDED.values() for name in names} | set(_ALSO)) - {"value"}
 """Columns that hold whole numbers, in all tables."""

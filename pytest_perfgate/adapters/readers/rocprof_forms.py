@@ -253,10 +253,7 @@ def _launch(block: tuple[str | None, ...], items: tuple[str | None, ...]) -> Lau
 
 def _text(row: Row, columns: Sequence[str]) -> str:
     """Return the cell under the first of several column names that versions used."""
-    for name in columns:
-        if name in row:
-            return row[name]
-    return ""
+    return next((row[name] for name in columns if name in row), "")
 
 
 _REGISTERS = ("VGPR_Count", "Vgpr_Count", "Arch_VGPR", "arch_vgpr", "vgpr")

@@ -16,7 +16,6 @@ from pytest_perfgate.model.values import value
 if TYPE_CHECKING:
     import yaml
 
-
 SCHEMA = 1
 
 HEADER = (
@@ -71,19 +70,19 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
 
 def _body(lines: list[str]) -> int | None:
     """Return the line after ``baselines:`` if the head has our form, else None."""
-    heads = [(n, line.rstrip("\r")) for n, line in enumerate(lines) if line.rstrip("\r") and not line.startswith("#")][
-        :2
-    ]
-    if [line for _, line in heads] != [f"perfgate: {SCHEMA}", "baselines:"]:
+    texts = [line.rstrip("\r") for line in lines]
+    heads = [number for number, text in enumerate(texts) if text and not text.startswith("#")][:2]
+    if [texts[number] for number in heads] != [f"perfgate: {SCHEMA}", "baselines:"]:
         return None
-    return heads[1][0] + 1
+    return heads[1] + 1
 
 
 def _yaml_entries(text: str, place: str, device: str) -> dict[str, Entry]:
     import yaml
 
     try:
-        root = yaml.compose(text, _loader())
+        # This loader keeps every scalar as text, so that a commit of digits stays a commit.
+        root = yaml.compose(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except (yaml.YAMLError, ValueError) as fault:
         raise PerfgateError("baseline-unreadable", " ".join(str(fault).split()), place=place) from fault
     pairs = dict(_pairs(root, f"{place}: "))
@@ -162,13 +161,6 @@ def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
     return {key: _plain(child, f"{place}.{key}", met) for key, (_, child) in _pairs(node, place)}
 
 
-def _loader() -> Any:
-    """Return a loader that keeps every scalar as text, so that a commit of digits stays a commit."""
-    import yaml
-
-    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
 def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, place: str, device: str) -> str:
     """Return the text with these lines added and those removed; "" if no case is left."""
     entries = parse_entries(text, place=place, device=device) if text.strip() else {}
@@ -240,12 +232,10 @@ def trimmed(lines: list[str], entry: Entry) -> int:
 def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str], device: str) -> str:
     from pytest_perfgate.model.plan import CaseKey
 
-    def line(name: str) -> str:
-        entry = entries[name]
-        return render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entry.fields))
-
-    names = sorted((set(entries) | set(written)) - gone)
-    return HEADER + "".join(f"{written.get(name) or line(name)}\n" for name in names)
+    lines = dict(written)
+    for name in entries.keys() - written.keys() - gone:
+        lines[name] = render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entries[name].fields))
+    return HEADER + "".join(f"{lines[name]}\n" for name in sorted(lines))
 
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff"

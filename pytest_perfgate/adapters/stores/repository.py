@@ -89,10 +89,6 @@ class GitRepository:
         why, fix = self.trouble() or ("this repository has no commit", "git commit")
         return Base(why=why, fix=fix, unversioned=True)
 
-    def merge_base(self, target: str = "") -> str:
-        """Return where this change left the target branch; on that branch itself, the commit before."""
-        return self.base(target).commit
-
     def trouble(self) -> tuple[str, str] | None:
         """Return why git cannot answer here, with the fix; None if it can."""
         if (result := self._run("rev-parse", "--is-inside-work-tree")) is None:

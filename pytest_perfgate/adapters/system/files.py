@@ -269,17 +269,14 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def read_once(read: Callable[..., T], *, beside: str) -> Callable[..., T]:
-    """Return a reader that keeps what it read last of two sides, for as long as no file of theirs changes.
-
-    ``beside`` is the suffix of a file next to each that is read too.
-    """
+def read_once(read: Callable[..., T]) -> Callable[..., T]:
+    """Return a reader that keeps what it read last of two sides, for as long as no file or ``NAME.json`` changes."""
     cached: dict[str, T] = {}
 
     def read_changed(paths: Sequence[Path], *options: Any) -> T:
         if not all(path.is_file() for path in paths):
             return read(paths, *options)
-        notes = [path.with_suffix(beside) for path in paths] if beside else []
+        notes = [path.with_suffix(".json") for path in paths]  # which state the launch of a cubin
         key = repr((paths, options, [_state(path) for path in (*paths, *notes)]))
         if key not in cached:
             for older in list(cached)[:-1]:

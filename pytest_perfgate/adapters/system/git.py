@@ -109,11 +109,6 @@ class Git:
         commit = self.checked("commit-tree", tree, "-p", head.commit, "-m", "working copy", variables=_SELF)
         return Revision(commit=commit, tree=tree, dirty=True)
 
-    def add_worktree(self, folder: Path, revision: Revision) -> None:
-        """Add a detached worktree, replacing any that was registered there."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self.checked("worktree", "add", "--detach", "--force", "--force", str(folder), revision.commit)
-
     def remove_worktree(self, folder: Path) -> None:
         """Remove the folder and its registration; the second call removes an unfinished one."""
         self.run("worktree", "remove", "--force", "--force", str(folder))
@@ -213,7 +208,9 @@ def ending(text: str, lines: int = 4) -> str:
 
 def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
     """Create a detached worktree, with its submodules as they are in the working copy; return the empty ones."""
-    git.add_worktree(folder, revision)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # The second --force replaces a worktree that was registered there.
+    git.checked("worktree", "add", "--detach", "--force", "--force", str(folder), revision.commit)
     own = git.top / git.checked("rev-parse", "--git-common-dir") / "modules"
     empty = tuple(_submodules(git, folder, git.top, own))
     _refuse_pointers(git, folder)

@@ -123,15 +123,11 @@ def answer(command: Sequence[str], timeout_s: float) -> str | None:
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole process group of a command, first by a request, then by force."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL):  # the second also for members that would outlive their leader
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_S)
-            break
-    # Members that ignored the request would outlive their leader otherwise.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def is_installed(program: str, folder: Path, path: str) -> bool:

@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING
@@ -60,7 +61,6 @@ class HostTimer:
 
     def __init__(self, rule: StoppingRule, warm: WarmUp) -> None:
         self._rule, self._warm = rule, warm
-        self._known: dict[Clock, tuple[float, float]] = {}
         self._busy_until = -2 * _COOLS_NS
 
     def availability(self, runtime: Runtime) -> Availability:
@@ -72,14 +72,14 @@ class HostTimer:
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         clock: Clock = runtime.clock if isinstance(runtime, SupportsClock) else HOST_CLOCK.wall
-        resolution, overhead = self._instrument(clock)
+        resolution, overhead = probe_clock(clock)
         if isinstance(runtime, SupportsWait):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=rules, setup=setup)
             return with_cpu_load(load_of(clock), synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
-            take = _after(prepare, call, clock) if prepare else _singles(call, clock)
+            take = _singles(call, prepare, clock)
             first: list[float] = []
             take(1, first)
             batch = 1 if prepare else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
@@ -129,12 +129,6 @@ class HostTimer:
             taken += size
         return taken
 
-    def _instrument(self, clock: Clock) -> tuple[float, float]:
-        """Return the clock's resolution and the cost of reading it, measured once a process."""
-        if clock not in self._known:
-            self._known[clock] = probe_clock(clock)
-        return self._known[clock]
-
 
 def _of_a_tail(plan: Plan) -> bool:
     """Return whether a quantile is requested, from which waits for a processor are subtracted."""
@@ -160,8 +154,9 @@ def _with_waits(call: Call, prepare: Call | None, waits: list[float]) -> Take:
     return take
 
 
+@cache
 def probe_clock(clock: Clock) -> tuple[float, float]:
-    """Return the smallest step of a clock, and the nanoseconds between two readings."""
+    """Return the smallest step of a clock, and the nanoseconds between two readings, measured once a process."""
     stamps = [clock() for _ in repeat(None, 1000)]
     steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
@@ -172,10 +167,12 @@ def load_of(clock: Clock) -> CpuLoad | NoCpuLoad:
     return CpuLoad() if clock is HOST_CLOCK.wall else NoCpuLoad()
 
 
-def _singles(call: Call, clock: Clock) -> Take:
+def _singles(call: Call, prepare: Call | None, clock: Clock) -> Take:
     def take(count: int, into: list[float]) -> None:
         append = into.append
         for _ in repeat(None, count):
+            if prepare is not None:
+                prepare()
             begin = clock()
             call()
             append(clock() - begin)
@@ -226,18 +223,6 @@ def _prepared(setup: Call | None, plan: Plan, runtime: Runtime) -> Call | None:
         runtime.flush()
 
     return prepare
-
-
-def _after(prepare: Call, call: Call, clock: Clock) -> Take:
-    def take(count: int, into: list[float]) -> None:
-        append = into.append
-        for _ in repeat(None, count):
-            prepare()
-            begin = clock()
-            call()
-            append(clock() - begin)
-
-    return take
 
 
 def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -> int:

@@ -119,7 +119,7 @@ class Cubin:
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
         launches, time_ns = requested_launches(options), stated.time_ns
         shown = _for_architecture(diagnoses, options, limits, stated)
-        subject = ", ".join(str(path) for path in paths)
+        subject = _listed(paths)
         title = title_of(paths)
         more = {"changes": lambda: changes_view(earlier, diagnoses, _changed(options["baseline"], subject))}
         return Analysis(
@@ -175,7 +175,7 @@ class Cubin:
             raise PerfgateError(
                 "kernel-unmatched" if facts else "kernel-none",
                 f"no kernel's name holds '{options.get('kernel', '')}'" if facts else "no kernel in it",
-                place=", ".join(map(str, paths)),
+                place=_listed(paths),
                 fix=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",
             )
         if stated and stated.time_ns and len(wanted) > 1:
@@ -267,10 +267,6 @@ class Side:
     paths: Sequence[Path]
     diagnoses: Sequence[Diagnosis]
 
-    @property
-    def named(self) -> str:
-        return ", ".join(map(str, self.paths))
-
 
 def _refuse_unrelated(before: Side, after: Side) -> None:
     """Refuse two files without a common kernel, which are of two programs and not comparable."""
@@ -279,7 +275,7 @@ def _refuse_unrelated(before: Side, after: Side) -> None:
         first, second = (first_of(sorted(set(names.values())), 3) for names in sides)
         what = f"the two have no kernel in common: {first}; and {second}"
         fix = "compare two files of one program, or look at each: perfgate inspect FILE"
-        raise PerfgateError("artifact-mixed", what, fix=fix, place=f"{before.named}, {after.named}")
+        raise PerfgateError("artifact-mixed", what, fix=fix, place=_listed([*before.paths, *after.paths]))
 
 
 def launches_compared(

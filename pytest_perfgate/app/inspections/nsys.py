@@ -35,7 +35,6 @@ from pytest_perfgate.model.nsys import (
     Job,
     NsysExport,
     NsysReader,
-    Ranges,
     Rank,
     RankResult,
     ReadOptions,
@@ -130,6 +129,7 @@ class Nsys:
         (old, _), (new, exports) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
         incomparable = all(pair.slowdown is None for pair in compared.kernels)
+        notes = ["the two have no kernel in common"] if incomparable else []
         return Analysis(
             kind=self.name,
             subject=pair_of_names(*sides),
@@ -137,9 +137,7 @@ class Nsys:
             views={"difference": lambda: difference(compared, old, new, pair_of_names(*sides, " and "))},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
-            window="; ".join(
-                (*window_texts(old, new), *(["the two have no kernel in common"] if incomparable else []))
-            ),
+            window="; ".join((*window_texts(old, new), *notes)),
             pictures={name: partial(_draw, name, old, new) for name in ("overlap", "ranks")},
         )
 
@@ -187,7 +185,9 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 
 def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """Return the ranks of one file, and what was left out of it."""
-    ranges = _included_ranges(export.ranges(), reading)
+    ranges = export.ranges()
+    if reading.original:  # that tool leaves out what starts before time zero
+        ranges = ranges.where(ranges.start >= 0)
     ranks_of_file = ranks(ranges, export.processes(), reading.preset, file, first, export.threads())
     if not ranks_of_file:
         what = "no kernel of the export has a start and an end"
@@ -196,7 +196,7 @@ def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -
     if not chosen:
         what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, fix="read it without compat")
-    low, high = _hull(chosen)
+    low, high = min(window.start for window in chosen.values()), max(window.end for window in chosen.values())
     kernels = export.kernels(low, high, hidden_talkers(export.full_names(), reading))
     if not len(kernels):
         ran = export.extents()
@@ -220,11 +220,6 @@ def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -
     omitted += _early_note(export, reading)
     launches, waits = export.timed(low, high, (LAUNCHES, BLOCKS))
     return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, reading)], omitted
-
-
-def _included_ranges(ranges: Ranges, reading: ReadOptions) -> Ranges:
-    """Return all ranges; in the original tool's mode, without those that start before time zero."""
-    return ranges.where(ranges.start >= 0) if reading.original else ranges
 
 
 def _extents(export: NsysExport, reading: ReadOptions) -> list[Extent]:
@@ -255,10 +250,6 @@ def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:
         low, high = spans.get(rank.pid, (window.start, window.end))
         spans[rank.pid] = (min(low, window.start), max(high, window.end))
     return spans
-
-
-def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:
-    return min(window.start for window in chosen.values()), max(window.end for window in chosen.values())
 
 
 def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:

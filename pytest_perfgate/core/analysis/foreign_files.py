@@ -88,7 +88,10 @@ def _plain(head: bytes) -> tuple[str, str]:
         return "a picture (SVG)", "give the file that it was made of"
     if start.startswith(b"<?xml") and b"<catch" not in start:
         return "an XML document", _FROM_STORE if b"<error" in start else ""
-    return ("a trace of Perfetto (.pftrace)", _CSV) if _is_perfetto(head) else foreign_text(head)
+    if _is_perfetto(head):
+        return "a trace of Perfetto (.pftrace)", _CSV
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
+    return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))
 
 
 _PACKET = re.compile(rb"\n([\x80-\xff]{0,3}[\1-\x7f])[\x12\x182@JPZbh\x80-\xff](?!(?s:.)/(?:host|device|task):)")
@@ -292,9 +295,3 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
 def _patterns() -> tuple[tuple[re.Pattern[bytes], str, str], ...]:
     """Return the patterns, compiled when the first unreadable file is met."""
     return tuple((re.compile(pattern.encode(), re.MULTILINE), what, fix) for pattern, what, fix in _TABLES)
-
-
-def foreign_text(head: bytes) -> tuple[str, str]:
-    """Return the kind of a text by its first lines, and what to give instead; empty texts if unknown."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
-    return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))

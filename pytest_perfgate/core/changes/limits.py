@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -74,7 +74,8 @@ def relaxed(
     for path, tests in then.items():
         lost = any(name not in now[path] for name in tests)
         names = same_bodies(*written[path]) if lost else {}
-        for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
+        closer = (name for name in now[path] if _test_of(name) in tests)  # parameters and calls with marks of their own
+        for name in dict.fromkeys([*tests, *closer]):
             before = _nearest(tests, name)
             assert before is not None
             was = _stated_limits(f"{path}::{name}", before, kinds, merged)
@@ -95,12 +96,6 @@ def _loosened(
     if collected and (now is None or (now.unread and not was.unread)):
         return chain.from_iterable(_changed_limits(was, replace(was, limits=limits)) for limits in collected)
     return _removed_limits(was) if now is None else _changed_limits(was, now)
-
-
-def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
-    """Yield parameters and calls with marks of their own now, of tests that existed before."""
-    tests = set(then)
-    yield from (name for name in now if _test_of(name) in tests)
 
 
 def _test_of(name: str) -> str:
@@ -166,7 +161,8 @@ def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str,
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
-    fresh = [limit for limit in now if not any(_same_metric(limit, was) for was in then)]
+    before = [replace(was, text="", source="") for was in then]
+    fresh = [limit for limit in now if replace(limit, text="", source="") not in before]
     same = [limit for limit in now if limit not in fresh]
     lost = [was for was in then if not any(_implies(limit, was) for limit in same)]
     successors = _taken_successors(lost, fresh)
@@ -192,10 +188,6 @@ def _taken_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Li
                 successors[at] = (on_same or rivals)[0]
                 fresh.remove(successors[at])
     return successors
-
-
-def _same_metric(limit: Limit, other: Limit) -> bool:
-    return replace(limit, text="", source="") == replace(other, text="", source="")
 
 
 def _implies(limit: Limit, was: Limit) -> bool:
@@ -233,8 +225,7 @@ def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _rank(key: str) -> tuple[int, str]:
-    word = re.split(r"[.\[:]", key)[0]
-    word = "pytest" if ": " in key else word
+    word = "pytest" if ": " in key else re.split(r"[.\[:]", key)[0]
     return (_FIRST.index(word) if word in _FIRST else len(_FIRST), key)
 
 

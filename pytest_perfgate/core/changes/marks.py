@@ -284,14 +284,13 @@ def requirements(then: str, now: str) -> tuple[str, ...]:
     return (*gone, *(f"+{name}" for name in after if name not in before))
 
 
-def cause_of_change(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
+def cause_of_change(moves: Sequence[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
     """Return why the change itself is the cause of a changed time; "" if it is not."""
     # ``installed`` names facts that a project's files decide: packages and Python, not devices and drivers.
-    changes = tuple(moves)
-    packages = {_package(name) for name, _, _ in changes if name in installed}
+    packages = {_package(name) for name, _, _ in moves if name in installed}
     declared = {_package(requirement[1:]) for requirement in edits.requirements}
     by_edit = bool(packages & declared) or bool(edits.files and packages)
-    return edits.text() if by_edit or not changes else ""
+    return edits.text() if by_edit or not moves else ""
 
 
 def _package(requirement: str) -> str:

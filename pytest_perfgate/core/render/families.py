@@ -32,7 +32,6 @@ _NOTHING = "-"
 _PIVOT = re.compile(r"\s*(\w+)\s*(?:x|×|,)\s*(\w+)\s*(?:of\s+(\w+)\s*)?")
 
 _COLOURS = (MARK, OTHER, SOFT)
-
 _DASHES = ("", "6 4", "2 3")
 
 Values = tuple[str, ...]
@@ -185,8 +184,7 @@ def _figure(member: Member, name: str) -> Metric | None:
 
 def _ordered(rows: list[Values]) -> list[Values]:
     """Return rows by size if a parameter is a number, else in the order of measuring."""
-    columns = [list(dict.fromkeys(column)) for column in zip(*rows)]
-    ranks = [_ranks(column) for column in columns]
+    ranks = [_ranks(list(dict.fromkeys(column))) for column in zip(*rows)]
     return sorted(rows, key=lambda row: [rank[text] for rank, text in zip(ranks, row)])
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.bottleneck import BottleneckOptions
 
     Mask = NDArray[np.bool_]
-    Ints = NDArray[np.int64]
 
 
 def overlaps(lane: RankLane) -> tuple[OverlapRow, ...]:
@@ -202,10 +201,8 @@ def _inside(lane: RankLane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) 
 
 
 def _idle_behind(lane: RankLane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
-    busy = intervals.union(
-        np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
-    )
-    return intervals.idle_behind(busy, waits, (lane.window.start, lane.window.end))
+    starts, ends = np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
+    return intervals.idle_behind(intervals.union(starts, ends), waits, (lane.window.start, lane.window.end))
 
 
 @value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -32,12 +33,9 @@ def ranks(
     """Return one rank for each process and device; ``first`` continues the numbers of other files."""
     titles = {pid: name for pid, name in reversed(threads) if re.search(preset.thread, name)}
     labels = {**titles, **_labels(ranges, preset)}
-    devices: dict[int, int] = {}
-    for pid, _ in processes:
-        devices[pid] = devices.get(pid, 0) + 1
-    order = sorted(processes, key=lambda pair: (pair[1], pair[0]))
+    devices = Counter(pid for pid, _ in processes)
     result = []
-    for number, (pid, device) in enumerate(order, first):
+    for number, (pid, device) in enumerate(sorted(processes, key=lambda pair: (pair[1], pair[0])), first):
         label = labels.get(pid, "")
         hit = re.search(preset.rank, label, re.IGNORECASE) or re.search(preset.thread, label)
         name = str(number) if not label else hit.group(1) if hit else ""

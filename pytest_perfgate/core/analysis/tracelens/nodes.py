@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-
 Span = tuple[float, float]
-
 
 _NAMELESS = "Unknown"
 

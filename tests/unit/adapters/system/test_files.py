@@ -182,7 +182,7 @@ def test_files_are_read_again_only_where_they_changed(tmp_path: Path) -> None:
         return " ".join([reads[-1], *options])
 
     one, two, folder = tmp_path / "one.bin", tmp_path / "two.bin", tmp_path
-    once = read_once(read, beside=".json")
+    once = read_once(read)
     for path in (one, two):
         path.write_text("1")
     for pair in ([one], [two], [one], [two]):
