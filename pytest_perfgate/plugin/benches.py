@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from glob import glob
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
@@ -30,6 +32,19 @@ _PENDING = "\0"
 
 _HEAD_BYTES = 4096
 """The number of bytes by which a kind of file is recognised."""
+
+
+def awaited(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the call with a wait for its arrays if JAX is loaded, which returns them before they are computed."""
+    wait = getattr(sys.modules.get("jax"), "block_until_ready", None)
+    return fn if wait is None else partial(_after, wait, fn)
+
+
+def _after(wait: Callable[[Any], Any], fn: Callable[..., Any], *args: Any) -> Any:
+    result = fn(*args)
+    if type(result) in (list, tuple, dict) or type(result).__module__ not in ("builtins", "numpy"):
+        wait(result)
+    return result
 
 
 class Nesting:

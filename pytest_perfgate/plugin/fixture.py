@@ -20,7 +20,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
-from pytest_perfgate.plugin.benches import Nesting
+from pytest_perfgate.plugin.benches import Nesting, awaited
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, insist_on_callables, refuse_unrun
 from pytest_perfgate.plugin.collect import KEYWORDS, refuse_half_characters
 
@@ -89,9 +89,7 @@ class Perfgate:
         """
         with self.noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError(
-                    "call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", fix="perfgate(lambda: ...)"
-                )
+                raise PerfgateError("call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", fix=USAGE["__call__"])
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
@@ -218,6 +216,7 @@ def _measured(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
         with nesting.entered():
             if iscoroutinefunction(call.fn):
                 refuse_unrun(call.called())  # before samples: Python would warn of each that it was never awaited
+            call.fn = awaited(call.fn)
             view = bench.take(call)
         refuse_unrun(view.result)
     except Exception:

@@ -1,7 +1,8 @@
-"""What ``perfgate.read`` takes: a file, a pattern, or a list of files of one job."""
+"""What a call waits for, and what ``perfgate.read`` takes: a file, a pattern, or a list of files of one job."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, MetricSet
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.plugin.benches import read_artifact
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.plugin.benches import Bench, awaited, read_artifact
 from pytest_perfgate.plugin.calls import Brought
 from pytest_perfgate.plugin.fixture import Perfgate
 
@@ -54,6 +55,24 @@ def test_several_sources_are_refused_with_the_form_of_a_list(sources: tuple[Any,
     assert error.value.code.name == "call-wrong"
     if len(sources) > 1:
         assert "read(['a.json', 'b.json'])" in error.value.fix
+
+
+@pytest.mark.parametrize("result", ["array", "list", "own class", "number"])
+def test_a_call_of_jax_ends_when_its_arrays_are_computed(monkeypatch: pytest.MonkeyPatch, result: str) -> None:
+    """JAX returns arrays at once: the rest of the work was timed in the turns of the other build, or in none."""
+    waited: list[Any] = []
+    array = SimpleNamespace()
+    results = {"array": array, "list": [array], "own class": SimpleNamespace(x=array), "number": 1.0}
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(block_until_ready=waited.append))
+    bench: Any = Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
+    view = Perfgate(bench.case, bench)(lambda n: results[n], result)
+    assert view.result is results[result]
+    assert waited == ([] if result == "number" else [results[result]])
+
+
+def test_without_jax_a_call_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    assert awaited(len) is len
 
 
 class _Inspector:

@@ -15,7 +15,7 @@ from pytest_perfgate.plugin.fixture import Perfgate
 WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "nothing": (lambda gate: gate(), "perfgate(): missing a required argument: 'fn'", "perfgate(lambda: multiply(a, b))"),
     "a keyword": (lambda gate: gate(fn=int), "perfgate(): ", "perfgate(lambda: multiply(a, b))"),
-    "a number": (lambda gate: gate(499500), "needs a callable, got 499500", "perfgate(lambda: ...)"),
+    "a number": (lambda gate: gate(499500), "needs a callable, got 499500", "perfgate(lambda: multiply(a, b))"),
     "limits": (lambda gate: gate(int, limits=5), "a limit must be a text, got 5", "time <= 3 ms"),
     "region": (lambda gate: gate.region("a", foo=1), "perfgate.region(): got an unexpected keyword", "with perfgate.region("),
     "record nothing": (lambda gate: gate.record(), "perfgate.record(): missing", "perfgate.record([12.5, 12.4]"),
