@@ -89,8 +89,12 @@ def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_stil
 
 def test_a_run_whose_history_alone_is_lost_names_its_record(project: Project) -> None:
     project.write("test_it.py", SUITE)
-    hook = "def pytest_sessionfinish(session):\n    history = session.config.rootpath / '.perfgate' / 'history.db'\n"
-    project.write("conftest.py", f"{hook}    history.mkdir(parents=True, exist_ok=True)\n")
+    # A child makes the folder: the parent has examined the history before it starts one, and reads it after that.
+    hook = (
+        "def pytest_collection_finish(session):\n    history = session.config.rootpath / '.perfgate' / 'history.db'\n"
+    )
+    in_child = "    if 'PERFGATE_CHILD' in os.environ:\n        history.mkdir(parents=True, exist_ok=True)\n"
+    project.write("conftest.py", f"import os\n\n\n{hook}{in_child}")
     run = project.run("--perfgate=full", "--perfgate-rounds=1")
     assert "not kept: this run's part of the history  [file-unwritable]" in run.text
     assert "next  perfgate report" in run.text

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from pytest_perfgate.adapters.system.processes import PROC, stat_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Answer, Command, Fork, Forked, Hello, Reap, Reaped
 from pytest_perfgate.model.values import plain
@@ -194,8 +195,6 @@ _SET_END_WITH_PARENT = 1
 PARENT, MARK = "PERFGATE_PARENT", "PERFGATE_CHILD"
 """Variables that all processes started by a child inherit, in any session: the run's process, and the child's mark."""
 
-_PROCESSES = Path("/proc")
-
 
 def end_with_parent() -> None:
     """Make Linux end this process when its parent is killed, since a call may take long with the clocks locked.
@@ -208,13 +207,13 @@ def end_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_SET_END_WITH_PARENT, int(signal.SIGTERM), 0, 0, 0)
 
 
-def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
+def stray_children(processes: Path = PROC) -> tuple[int, ...]:
     """Return their process ids as far as this user may see them; empty without ``/proc``."""
     parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*") if not _is_contained(folder))
     return tuple(sorted(int(pid) for pid, parent in parents if parent and not (processes / parent).exists()))
 
 
-def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
+def marked(mark: str, processes: Path = PROC) -> tuple[int, ...]:
     """Return the running processes that were started with this mark."""
     word = f"{MARK}={mark}".encode()
     return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
@@ -222,19 +221,11 @@ def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
 
 def any_running(group: int, others: Collection[int] = ()) -> bool:
     """Return whether a process group or other processes have a running member; True without ``/proc``."""
-    if not _PROCESSES.is_dir():
+    if not PROC.is_dir():
         return True
-    folders = _PROCESSES.glob("[0-9]*")
-    members = (folder for folder in folders if _stat(folder)[2:3] == [str(group)] or int(folder.name) in others)
-    return any(_stat(folder)[:1] not in ([], ["Z"], ["X"]) for folder in members)
-
-
-def _stat(folder: Path) -> list[str]:
-    """Return the fields of a process after its name: its state, its parent, its group."""
-    try:
-        return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
+    folders = PROC.glob("[0-9]*")
+    members = (folder for folder in folders if stat_of(folder)[2:3] == [str(group)] or int(folder.name) in others)
+    return any(stat_of(folder)[:1] not in ([], ["Z"], ["X"]) for folder in members)
 
 
 def _parent(folder: Path) -> str:
@@ -261,7 +252,7 @@ def _environ(folder: Path) -> list[bytes]:
     until = time.monotonic() + 1
     try:
         while not (text := (folder / "environ").read_bytes()) and time.monotonic() < until:
-            if _stat(folder)[20:21] in ([], ["0"]) or (folder / "cmdline").read_bytes():
+            if stat_of(folder)[20:21] in ([], ["0"]) or (folder / "cmdline").read_bytes():
                 break
             time.sleep(0.001)
         return text.split(b"\0")

@@ -163,17 +163,17 @@ def alive(pid: int) -> bool:
     return True
 
 
-def _stat(pid: int) -> list[str]:
+def stat_of(folder: Path) -> list[str]:
     """Return what the kernel says of a process, from its state on (proc(5), stat); empty if unknown."""
     try:
-        return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
 
 
 def started(pid: int) -> str:
     """Return when a process started, in ticks, which distinguishes it from a later one with the same number."""
-    return "".join(_stat(pid)[19:20])
+    return "".join(stat_of(PROC / str(pid))[19:20])
 
 
 def lineage(pid: int) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ def lineage(pid: int) -> tuple[int, ...]:
     line = []
     while pid > 0 and pid not in line:
         line.append(pid)
-        pid = int("".join(_stat(pid)[1:2]) or 0)
+        pid = int("".join(stat_of(PROC / str(pid))[1:2]) or 0)
     return tuple(line)
 
 
@@ -244,7 +244,7 @@ class ProcessMemory:
         """Return how many pages of memory processes below this one have taken so far, also those that ended."""
         import resource
 
-        stats = {place.name: _stat(int(place.name)) for place in PROC.glob("[1-9]*")}
+        stats = {place.name: stat_of(place) for place in PROC.glob("[1-9]*")}
         parents, living = {str(os.getpid())}, 0
         while parents:
             parents = {pid for pid, stat in stats.items() if stat and stat[1] in parents}

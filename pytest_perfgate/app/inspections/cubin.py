@@ -149,11 +149,10 @@ class Cubin:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         limits = limits_by_arch(self._catalogue())
         old, new = (self._diagnosed(paths, options, limits) for paths in (before, after))
-        subject = f"{_listed(before)} -> {_listed(after)}"
         stated = parse_stated(options, spec_of(options, self._catalogue()))
         return Analysis(
             kind=self.name,
-            subject=subject,
+            subject=f"{_listed(before)} -> {_listed(after)}",
             metrics=metrics_of(new, self.name, requested_opcodes(options))
             | stated_metrics(stated, stated.time_ns, _BY)
             | requested_metrics(new, requested_launches(options), limits),
@@ -170,14 +169,7 @@ class Cubin:
     ) -> list[Diagnosis]:
         build = (_command(options["build"]),) if "build" in options else ()
         facts = [k for kernel_facts in self._read(paths, *build) for k in kernels(kernel_facts)]
-        wanted = [k for k in facts if options.get("kernel", "") in k.name]
-        if not wanted:
-            raise PerfgateError(
-                "kernel-unmatched" if facts else "kernel-none",
-                f"no kernel's name holds '{options.get('kernel', '')}'" if facts else "no kernel in it",
-                place=_listed(paths),
-                fix=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",
-            )
+        wanted = named_kernels(facts, options, paths)
         if stated and stated.time_ns and len(wanted) > 1:
             what = f"time= is of one kernel, and {len(wanted)} are here"
             raise PerfgateError("kernel-option", what, fix=f"--set kernel={wanted[0].name}")
@@ -187,6 +179,17 @@ class Cubin:
 
 def _stated_time(stated: BottleneckOptions) -> tuple[tuple[str, str], ...]:
     return (("Kernel time", f"{quantity(stated.time_ns, Dimension.TIME)} by {_BY}"),) if stated.time_ns else ()
+
+
+def named_kernels(facts: Sequence[KernelFacts], options: Mapping[str, str], paths: Sequence[Path]) -> list[KernelFacts]:
+    """Return the kernels whose names hold the option ``kernel``; raise if there are none."""
+    if not facts:
+        raise PerfgateError("kernel-none", "no kernel in it", place=_listed(paths))
+    part = options.get("kernel", "")
+    if wanted := [k for k in facts if part in k.name]:
+        return wanted
+    fix = f"name one of {', '.join(sorted({k.name for k in facts})[:8])}"
+    raise PerfgateError("kernel-unmatched", f"no kernel's name holds '{part}'", place=_listed(paths), fix=fix)
 
 
 def _command(build: str) -> list[str]:

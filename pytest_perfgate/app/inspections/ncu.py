@@ -12,6 +12,7 @@ from pytest_perfgate.app.inspections.cubin import (
     earlier_report,
     launches_compared,
     limits_by_arch,
+    named_kernels,
     pictures_of,
     spec_of,
     title_of,
@@ -44,7 +45,6 @@ from pytest_perfgate.core.analysis.kernels.views import (
     health_view,
     rules_view,
 )
-from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
 
 if TYPE_CHECKING:
@@ -190,15 +190,7 @@ class Ncu:
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         limits = limits_by_arch(self._catalogue())
-        every = self._read(paths)
-        wanted = [k for k in every if options.get("kernel", "") in k.name]
-        if not wanted:
-            raise PerfgateError(
-                "kernel-unmatched",
-                f"no kernel's name holds '{options.get('kernel', '')}'",
-                place=", ".join(map(str, paths)),
-                fix=f"name one of {', '.join(sorted({k.name for k in every})[:8])}",
-            )
+        wanted = named_kernels(self._read(paths), options, paths)
         names = labels_of(wanted)
         return [diagnose(k, names[id(k)], limits.get(k.arch)) for k in wanted]
 

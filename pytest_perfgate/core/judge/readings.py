@@ -28,7 +28,6 @@ from pytest_perfgate.core.stats.summary import (
     deviation,
     logs_of,
     median,
-    median_rank,
     of_processes,
     of_samples,
     t_quantile,
@@ -123,8 +122,7 @@ def _of_values(ordered: Sequence[float], centre: float) -> Interval | None:
         return None
     if len(ordered) < RANKED:
         return _student(ordered, centre)
-    rank, confidence = median_rank(len(ordered))
-    return Interval(low=ordered[rank], high=ordered[len(ordered) - 1 - rank], confidence=confidence)
+    return of_samples(ordered)
 
 
 def _student(numbers: Sequence[float], centre: float) -> Interval:
