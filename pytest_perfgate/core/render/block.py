@@ -44,7 +44,7 @@ _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
-_REFERENCE = regex(r"(?i)(?<=@)|(?<=[#!&~$%])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)")
+_REFERENCE = regex(r"(?i)(?<=@)|(?<=[#!&$])(?=\d)|(?<=[~%])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)")
 _OWN_TIME = regex(r"^(perfgate accept (?:--from RECORD )?)[^-\s].*")
 _ORDER = list(Outcome)
 _WITHOUT = {
