@@ -31,7 +31,7 @@ class _Bench:
     def metrics(self, key: CaseKey) -> None:
         del key
 
-    def fate(self, key: CaseKey) -> str:
+    def reason(self, key: CaseKey) -> str:
         return str(key)
 
 
