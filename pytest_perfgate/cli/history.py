@@ -163,11 +163,8 @@ def _exported(project: Project, options: Namespace) -> int:
     if form not in forms or not name:
         fix = f"one of: {', '.join(f'{choice}:FILE' for choice in forms)}"
         raise PerfgateError("command-usage", f"--to {options.to} names no format and file", fix=fix)
-    wanted = set(_selected(project, options))
-    lines = (
-        line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
-    )
-    table = figures_table(entry for line in lines for entry in line)
+    lines = project.history.levels(dict.fromkeys(_selected(project, options), ()), 0, sys.maxsize)
+    table = figures_table(entry for line, _ in lines for entry in line)
     write_bytes(name, forms[form](table))
     say(f"wrote {name}: {plural(len(table.rows), 'figure')}", options)
     return 0

@@ -80,8 +80,10 @@ def history_table(root: Path, project: Config, name: str) -> Table:
     """Return every figure of every run, of all cases or of those with this in their name."""
     from pytest_perfgate.core.render.exports import figures_table
 
-    lines = history_store(root, project).lines(0, sys.maxsize)
-    return figures_table(s for line in lines if line and name in str(line[-1].key) for s in line)
+    history = history_store(root, project)
+    places = history.keys()
+    lines = history.levels({place: () for place in places if name in str(place[1])}, 0, sys.maxsize)
+    return figures_table(entry for line, _ in lines for entry in line)
 
 
 def repository(root: Path, target: str = "") -> GitRepository:

@@ -17,9 +17,11 @@ import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.records import Records, render_record
-from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.metric import Metric, Problem
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Shard, Universe
 from tests.cli.conftest import Place
+from tests.histories import KEY, entry
 from tests.reports import day
 
 
@@ -190,6 +192,12 @@ def test_every_figure_as_a_table(place: Place, folder: Path) -> None:
     rows = list(csv.DictReader((place.root / "out" / "a.csv").open(newline="")))
     assert [row["value"] for row in rows if row["metric"] == "time"] == ["1000001.0", "1000002.0", "3000000.0"]
     assert {row["case"] for row in rows} == {"tests/test_k.py::test_a"}
+    loss = Metric(name="loss", value=0.5, dimension=Dimension.PLAIN)
+    place.history.append([entry(0.0, KEY, processes=0, metrics=(loss,)), entry(0.0, KEY, run="failed", processes=0)])
+    assert "wrote own.csv: 1 figure\n" in place.perfgate("history", "bwd", "--to", "csv:own.csv").out, (
+        "of no timed case"
+    )
+    assert "wrote all.csv: 13 figures" in place.perfgate("history", "--to", "csv:all.csv").out
     assert place.perfgate("history", "--to", "xml:a").code == 2
     assert place.perfgate("history", "--to", "csv").code == 2
 

@@ -135,17 +135,17 @@ def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measur
     """Return what was read of files; a figure's limits state its direction, or those on its change if its name does."""
     if measurement.identity.timer != READ:
         return measurement
+    scoped = [(limit, scope_within(limit, measurement.key)) for limit in limits]
     from pytest_perfgate.model.values import Better, Dimension
 
     def directed(metric: Metric) -> Metric:
-        named = (one for one in limits if one.metric == metric.name and metric_matches(metric.labels, one.labels))
+        named = (one for one, at in scoped if one.metric == metric.name and metric_matches(metric.labels, at))
         signs = {one.operator.value[0] for one in named if metric.better is Better.NEITHER or one.title != one.metric}
         better = {"": metric.better, "<": Better.LOWER, ">": Better.HIGHER}.get("".join(signs), Better.NEITHER)
         return replace(metric, better=better)
 
-    whole = measurement.metrics
-    own = (directed(m) if m.better and m.dimension is Dimension.PLAIN else m for m in whole.metrics)
-    return replace(measurement, metrics=replace(whole, metrics=tuple(own)))
+    own = (directed(m) if m.better and m.dimension is Dimension.PLAIN else m for m in measurement.metrics.metrics)
+    return replace(measurement, metrics=replace(measurement.metrics, metrics=tuple(own)))
 
 
 def name_of_several(metrics: Sequence[Metric]) -> str:

@@ -44,7 +44,7 @@ _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
-_REFERENCE = regex(r"(?i)(?<=@)|(?<=[#!&~$%])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)")
+_REFERENCE = regex(r"(?i)(?<=@)|(?<=[#!&$])(?=\d)|(?<=[~%])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)")
 _OWN_TIME = regex(r"^(perfgate accept (?:--from RECORD )?)[^-\s].*")
 _ORDER = list(Outcome)
 _WITHOUT = {
@@ -234,9 +234,8 @@ def _then(baseline: Baseline) -> Iterator[tuple[str, str]]:
 
 def accepted_text(line: Baseline) -> str:
     """Return an accepted time with its drift in ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
-    if not line.time:
-        return plural(len(line.figures), "figure")
-    return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
+    time = quantity(line.time, Dimension.TIME) if line.time else plural(len(line.figures), "figure")
+    return "  ".join(filter(None, (time, _steps(line) if line.time else "")))
 
 
 def _steps(line: Baseline) -> str:
@@ -247,7 +246,8 @@ def _sentences(verdicts: list[Verdict]) -> list[str]:
     """Return each sentence once; with several, each after the metrics of its limits."""
     groups: dict[str, list[str]] = {}
     for verdict in verdicts:
-        groups.setdefault(verdict.sentence.removeprefix(f"{verdict.limit.metric}: "), []).append(verdict.limit.metric)
+        name = dict(verdict.limit.labels).get("name", verdict.limit.metric)  # as in metric(name=adds/s)
+        groups.setdefault(verdict.sentence.removeprefix(f"{verdict.limit.metric}: "), []).append(name)
     if len(groups) < 2:
         return list(groups) if len(verdicts) > 1 else [verdict.sentence for verdict in verdicts]
     named = ((sentence, ", ".join(dict.fromkeys(names))) for sentence, names in groups.items() if sentence)

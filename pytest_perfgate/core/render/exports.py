@@ -191,7 +191,7 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
             ", ".join(f"{name}={text}" for name, text in metric.labels), metric.value, *_bounds(metric), _unit(metric),
         )
         for s in entries
-        for metric in s.metrics or (Metric(name="time", value=s.time, dimension=Dimension.TIME),)
+        for metric in s.metrics or ((Metric(name="time", value=s.time, dimension=Dimension.TIME),) if s.time else ())
     ]  # fmt: skip
     columns = Column.header(
         "when | commit | run | host | device | card | case | outcome | metric | scope | "

@@ -22,9 +22,10 @@ from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Picture, Section, Table
+from pytest_perfgate.model.metric import Analysis, Column, Document, Metric, MetricSet, Picture, Section, Table
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
+from tests.histories import entry
 from tests.reports import case, run
 
 
@@ -196,7 +197,9 @@ def test_the_history_is_a_row_a_figure(tmp_path: Path, monkeypatch: pytest.Monke
     from pytest_perfgate.wiring.stores import history_store
 
     monkeypatch.chdir(tmp_path)
-    history_store(tmp_path, configuration(tmp_path)).append(list(entries(REPORT)))
+    untimed = entry(0.0, processes=0, metrics=(Metric(name="loss", value=0.5, dimension=Dimension.PLAIN),))
+    history_store(tmp_path, configuration(tmp_path)).append([*entries(REPORT), untimed])
     table = pytest_perfgate.frame(view="history")
+    assert list(table[table["metric"] == "loss"]["value"]) == [0.5]
     assert list(table[table["metric"] == "time"]["value"]) == [1.2e6, 1e6]
-    assert set(pytest_perfgate.frame("test_a", "history")["case"]) == {"tests/test_k.py::test_a"}
+    assert set(pytest_perfgate.frame("test_k.py::test_a", "history")["case"]) == {"tests/test_k.py::test_a"}

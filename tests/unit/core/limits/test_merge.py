@@ -158,6 +158,9 @@ def test_limits_state_the_direction_of_a_figure_before_its_name_does(limits, bet
     read = replace(taken, identity=Identity(device="d", timer="read"))
     parsed = [parse_limit(text, kinds=by_name()) for text in limits]
     assert [m.better for m in with_directions(read, parsed).metrics.metrics] == [better, rate, None, Better.LOWER]
+    named_call = replace(read, key=CaseKey(nodeid="t.py::test_a", name="bench"))
+    of_call = [parse_limit("change(metric(probes, case=bench)) <= 0", kinds=by_name())]
+    assert [m.better for m in with_directions(named_call, of_call).metrics.metrics][:2] == [Better.LOWER] * 2
     assert with_directions(taken, parsed) is taken
 
 

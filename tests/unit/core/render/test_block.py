@@ -93,6 +93,10 @@ def test_one_reason_of_two_limits_is_one_line() -> None:
     loss = replace(verdict, limit=replace(verdict.limit, metric="loss"), sentence="loss: nothing has been accepted")
     lines = render_block(CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict, loss))).splitlines()
     assert [line for line in lines if "why" in line] == ["  why   nothing has been accepted"]
+    limit = replace(verdict.limit, metric="metric", labels=(("name", "adds/s"),))
+    counter = replace(verdict, limit=limit, sentence="metric: no file has it")
+    lines = render_block(CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict, counter))).splitlines()
+    assert "  why   adds/s: no file has it" in lines
 
 
 def test_a_case_that_two_devices_measured_has_a_block_for_each() -> None:

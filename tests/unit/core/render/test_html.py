@@ -115,6 +115,11 @@ def test_a_comment_refers_to_no_issue_and_no_page(text: str) -> None:
     assert comment.replace("\\", "").replace("\u200b", "").count(text) == 2
 
 
+def test_a_command_of_a_comment_names_a_call_as_it_is() -> None:
+    note = SuiteNote(kind="x", effect=Effect.WARN, text="if renamed, first perfgate accept t.py::test_a#gemm")
+    assert "t.py::test\\_a#gemm" in render_comment(run(case("test_b", 1e6), notes=(note,)))
+
+
 def test_a_long_name_moves_no_figure_of_a_comment_out_of_view() -> None:
     comment = render_comment(run(case(f"test_a[{'x' * 300}-last]", 1e6, 1e6), case("test_b", 1e6, 1e6)))
     (row,) = (line for line in comment.splitlines() if "test\\_a" in line)
