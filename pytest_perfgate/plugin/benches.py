@@ -30,20 +30,21 @@ _PENDING = "\0"
 """Stands for the name of the first call in figures that came before it."""
 
 
-_HEAD_BYTES = 4096
-"""The number of bytes by which a kind of file is recognised."""
+_WAITS = {"jax": "block_until_ready", "mlx.core": "eval"}
+"""Libraries that return arrays before they are computed, and their functions that wait for these."""
 
 
 def awaited(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the call with a wait for its arrays if JAX is loaded, which returns them before they are computed."""
-    wait = getattr(sys.modules.get("jax"), "block_until_ready", None)
-    return fn if wait is None else partial(_after, wait, fn)
+    """Return the call with a wait for the arrays that it returns, if such a library is loaded."""
+    waits = [getattr(sys.modules[name], wait) for name, wait in _WAITS.items() if name in sys.modules]
+    return partial(_after, waits, fn) if waits else fn
 
 
-def _after(wait: Callable[[Any], Any], fn: Callable[..., Any], *args: Any) -> Any:
+def _after(waits: Iterable[Callable[[Any], Any]], fn: Callable[..., Any], *args: Any) -> Any:
     result = fn(*args)
     if type(result) in (list, tuple, dict) or type(result).__module__ not in ("builtins", "numpy"):
-        wait(result)
+        for wait in waits:
+            wait(result)
     return result
 
 
@@ -292,6 +293,6 @@ def _head(path: Path) -> bytes:
         return b""
     try:
         with path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES)
+            return stream.read(4096)  # the bytes by which a kind of file is recognised
     except OSError as fault:
         raise PerfgateError("call-wrong", f"read() cannot read {path}: {fault}") from fault

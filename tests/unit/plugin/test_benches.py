@@ -58,21 +58,30 @@ def test_several_sources_are_refused_with_the_form_of_a_list(sources: tuple[Any,
 
 
 @pytest.mark.parametrize("result", ["array", "list", "own class", "number"])
-def test_a_call_of_jax_ends_when_its_arrays_are_computed(monkeypatch: pytest.MonkeyPatch, result: str) -> None:
-    """JAX returns arrays at once: the rest of the work was timed in the turns of the other build, or in none."""
+@pytest.mark.parametrize(("library", "wait"), [("jax", "block_until_ready"), ("mlx.core", "eval")])
+def test_a_call_ends_when_its_arrays_are_computed(
+    monkeypatch: pytest.MonkeyPatch, library: str, wait: str, result: str
+) -> None:
+    """JAX computes later, in the turns of the other build; MLX does not compute what nobody reads."""
+    without_libraries(monkeypatch)
     waited: list[Any] = []
     array = SimpleNamespace()
     results = {"array": array, "list": [array], "own class": SimpleNamespace(x=array), "number": 1.0}
-    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(block_until_ready=waited.append))
+    monkeypatch.setitem(sys.modules, library, SimpleNamespace(**{wait: waited.append}))
     bench: Any = Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
-    view = Perfgate(bench.case, bench)(lambda n: results[n], result)
+    view = Perfgate(bench.case, bench)(lambda name: results[name], result)
     assert view.result is results[result]
     assert waited == ([] if result == "number" else [results[result]])
 
 
-def test_without_jax_a_call_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
+def test_without_such_a_library_a_call_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_libraries(monkeypatch)
     assert awaited(len) is len
+
+
+def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("jax", "mlx.core"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
 class _Inspector:
