@@ -89,8 +89,9 @@ def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_stil
 
 def test_a_run_whose_history_alone_is_lost_names_its_record(project: Project) -> None:
     project.write("test_it.py", SUITE)
-    hook = "def pytest_sessionfinish(session):\n    history = session.config.rootpath / '.perfgate' / 'history.db'\n"
-    project.write("conftest.py", f"{hook}    history.mkdir(parents=True, exist_ok=True)\n")
+    hook = "import pytest\n\n@pytest.hookimpl(wrapper=True)\ndef pytest_sessionfinish(session):\n"  # before any other
+    history = "    (session.config.rootpath / '.perfgate' / 'history.db').mkdir(parents=True, exist_ok=True)\n    return (yield)\n"
+    project.write("conftest.py", hook + history)
     run = project.run("--perfgate=full", "--perfgate-rounds=1")
     assert "not kept: this run's part of the history  [file-unwritable]" in run.text
     assert "next  perfgate report" in run.text
