@@ -282,7 +282,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 _WHOLE = "the next full run detects more and replaces it"
-_AGAIN = "Run again on a quieter machine, or keep the line: full runs then compare base and head for such a case"
+_AGAIN = "Run again on a quieter machine, or keep the time: full runs then compare base and head for such a case"
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 
