@@ -44,7 +44,7 @@ from pytest_perfgate.model.measurement import (
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.project import DEPENDENCIES
-from pytest_perfgate.model.protocol import STATIC, TIMED, WAITED, CaseResult
+from pytest_perfgate.model.protocol import READ, STATIC, TIMED, WAITED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"
+LIST_FIGURES = "perfgate inspect FILE lists its figures"
 IMPORT_LATER = "import what the base lacks inside the fixture that uses it, not at the top of conftest.py"
 
 _NO_COMMIT = frozenset({"arm-no-commit", "revision-missing"})
@@ -131,8 +132,8 @@ class GateJudge:
     def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
         """Judge one measurement by its limits; ``unpaired`` says why two builds could not decide."""
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
-            why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
-            return self.unmeasured(case, measurement.key, why)
+            why = {"region": "its region was never entered", READ: f"the file lacks it; next: {LIST_FIGURES}"}
+            return self.unmeasured(case, measurement.key, why.get(measurement.identity.timer, "nothing was recorded"))
         baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
         past = self.past.newest(measurement)
         scatter, runs = _scatter(past, baseline, measurement.environment)
@@ -365,7 +366,6 @@ def with_raised_calls(
 
 
 _STRANGE = "called in the test, but not in the measuring process: the call does not always happen"
-
 _UNCALLED = "measured before the tests, but never called in the test itself: the call does not always happen"
 
 

@@ -168,6 +168,8 @@ def test_a_counter_that_a_file_lacks_is_not_measured_and_others_are_named(projec
         "check", "one.json", "change(metric(hits)) <= 0", "change(metric(probes)) <= 0", "--baseline"
     )
     assert (done.code, "hits: no file has it" in done.out, "perfgate.metric" in done.out) == (4, True, False)
+    alone = project.perfgate("check", "one.json", "change(metric(hits)) <= 0", "--baseline")
+    assert (alone.code, "the file lacks it" in alone.out, "perfgate inspect FILE" in alone.out) == (4, True, True)
 
 
 def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:
