@@ -77,6 +77,9 @@ def test_a_call_ends_when_its_arrays_are_computed(
 def test_without_such_a_library_a_call_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     without_libraries(monkeypatch)
     assert awaited(len) is len
+    for stub in (None, SimpleNamespace()):
+        monkeypatch.setitem(sys.modules, "jax", stub)
+        assert awaited(len) is len
 
 
 def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
