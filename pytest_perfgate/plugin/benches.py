@@ -36,8 +36,8 @@ _WAITS = {"jax": "block_until_ready", "mlx.core": "eval"}
 
 def awaited(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return the call with a wait for the arrays that it returns, if such a library is loaded."""
-    known = (getattr(sys.modules.get(name), wait, None) for name, wait in _WAITS.items())  # a module may be blocked
-    return partial(_after, waits, fn) if (waits := [wait for wait in known if wait is not None]) else fn
+    functions = (getattr(sys.modules.get(name), wait, None) for name, wait in _WAITS.items())  # a module may be blocked
+    return partial(_after, waits, fn) if (waits := [wait for wait in functions if wait is not None]) else fn
 
 
 def _after(waits: Iterable[Callable[[Any], Any]], fn: Callable[..., Any], *args: Any) -> Any:
