@@ -1,4 +1,7 @@
-"""Refuses a run in which the project hides the plugin or switches it off; so it lies beside the package, not in it."""
+"""Refuses a run in which the project hides the plugin or switches it off.
+
+It lies beside the package, since a folder of the project can hide all that is in the package.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,26 @@ from pathlib import Path
 import pytest
 
 
-def hidden_by(name: str, home: Path) -> str:
-    """The place that is imported in place of the package in this folder; empty where it is that one."""
+def shadowing_place(name: str, home: Path) -> str:
+    """Return the folder or file that Python imports under this name instead of the package in ``home``; "" if none."""
     spec = find_spec(name)
     places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec is not None else []
     return places[0] if places and Path(places[0]).resolve().parent != home.resolve() else ""
 
 
-place = hidden_by("pytest_perfgate", Path(__file__).resolve().parent)
+place = shadowing_place("pytest_perfgate", Path(__file__).resolve().parent)
 if place and "PERFGATE_CHANNEL" not in os.environ:  # a child may run in a checkout of perfgate itself
     message = (
         f"{place} hides the installed plugin pytest_perfgate: no limit would be checked  [plugin-hidden]\n"
         f"  why   Python finds what lies in the folder of the project first\n"
-        f"  next  give it another name"
+        f"  next  rename it"
     )
     raise pytest.UsageError(message)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """In CI what a change may write does not take the gate out; on the command line CI's owner may."""
+    """Refuse gated tests without the plugin in CI; only the command line may omit it, since no change writes that."""
     manager, config = session.config.pluginmanager, session.config
     plugin = sys.modules.get("pytest_perfgate.plugin")
     if plugin is not None and manager.is_registered(plugin):
@@ -41,11 +44,10 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         item.get_closest_marker("perfgate") or "perfgate" in getattr(item, "fixturenames", ()) for item in session.items
     )
     if with_ci(os.environ).get("CI") and not any("no:perfgate" in word for word in words) and any(gated):
-        who = "addopts switches the plugin perfgate off" if manager.is_blocked("perfgate") else _TAKEN
+        blocked = "addopts switches the plugin perfgate off"
+        removed = "a conftest or a plugin removes the plugin perfgate from the run"
         raise pytest.UsageError(
-            f"{who}, and this run has gated tests: no limit would be checked  [plugin-hidden]\n"
-            "  next  let it be; who runs the command may say '-p no:perfgate' there"
+            f"{blocked if manager.is_blocked('perfgate') else removed}, and this run has gated tests: "
+            "no limit would be checked  [plugin-hidden]\n"
+            "  next  remove that; to run without perfgate on purpose, give '-p no:perfgate' on the command line"
         )
-
-
-_TAKEN = "a conftest or a plugin takes the plugin perfgate out of the run"

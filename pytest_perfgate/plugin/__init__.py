@@ -199,7 +199,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     if role is not None and runs:
         role.after(session)
     if first is not None and role is not first:
-        raise pytest.UsageError(f"a conftest or a plugin took {ROLE} out of the run: not every test was judged")
+        raise pytest.UsageError(f"a conftest or a plugin removed {ROLE} from the run: not every test was judged")
     return result
 
 

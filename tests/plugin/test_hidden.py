@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import perfgate_presence
-from perfgate_presence import hidden_by
+from perfgate_presence import shadowing_place
 from pytest_perfgate.app.doctor import Level
 from pytest_perfgate.cli.doctor import package, plugin
 from pytest_perfgate.model.project import Config
@@ -23,9 +23,9 @@ HOME = Path(perfgate_presence.__file__).parent
 
 
 def test_the_package_beside_it_is_not_hidden_and_one_elsewhere_is(tmp_path: Path) -> None:
-    assert hidden_by("pytest_perfgate", HOME) == ""
-    assert hidden_by("pytest_perfgate", tmp_path) == str(HOME / "pytest_perfgate")
-    assert hidden_by("no_such_package_anywhere", HOME) == ""
+    assert shadowing_place("pytest_perfgate", HOME) == ""
+    assert shadowing_place("pytest_perfgate", tmp_path) == str(HOME / "pytest_perfgate")
+    assert shadowing_place("no_such_package_anywhere", HOME) == ""
 
 
 @pytest.mark.parametrize("file", ["pytest_perfgate/__init__.py", "pytest_perfgate.py"])
@@ -93,7 +93,7 @@ def test_a_conftest_that_takes_the_plugin_out_fails_the_run_in_ci(
     (tmp_path / "conftest.py").write_text(TAKES_OUT.format(hook=hook, what=what, config=config, name=name))
     (tmp_path / "test_it.py").write_text("import pytest\n@pytest.mark.perfgate('time <= 1 ns')\ndef test_it(): pass\n")
     code, text = run(tmp_path, "1", "-p", "pytest_perfgate.plugin")
-    assert (code, "out of the run" in text) == (pytest.ExitCode.USAGE_ERROR, True), text
+    assert (code, "from the run" in text) == (pytest.ExitCode.USAGE_ERROR, True), text
 
 
 def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
