@@ -1,4 +1,4 @@
-"""Inspecting files, checking limits on them, and captures of a run."""
+"""Inspecting files, checking limits on them, and captures of a run; each kind of file has a module here."""
 
 from __future__ import annotations
 

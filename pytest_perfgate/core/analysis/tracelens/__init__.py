@@ -1,4 +1,4 @@
-"""TraceLens' tables of a trace."""
+"""TraceLens' tables of a trace, with its arithmetic and omissions; see docs/tracelens-differences.md."""
 
 from __future__ import annotations
 
