@@ -188,7 +188,7 @@ WALKS = {
         "import pytest; pytest.main(['-q', '-p', 'no:cacheprovider', '--perfgate=quick', 'test_it.py'])",
     ),
     "trace file to table": (
-        {"app.inspect:inspect", "core.render.text:render_text"},
+        {"app.inspections:inspect", "core.render.text:render_text"},
         "from pytest_perfgate.cli import main; main(['inspect', 'trace.json'])",
     ),
 }

@@ -25,7 +25,7 @@ from tests.kineto_job import job
 
 def look(paths: list[Path], address: str) -> Analysis:
     """Return the analysis by the command line's own inspector."""
-    from pytest_perfgate.app.inspect import inspect
+    from pytest_perfgate.app.inspections import inspect
 
     tools = command_line_tools(Path.cwd())
     return inspect(paths, {"workers": address}, inspectors=tools.inspectors, peek=tools.peek)

@@ -107,14 +107,18 @@ def _shortened(text: str) -> str:
     return f"{begun}\n{ends}\n\n... the rest is in the record\n"
 
 
-class _Github:
-    """The repository, the change and the token of a job."""
+class _Forge:
+    """A host of changes, as the environment of a job names it."""
 
     def __init__(self, words: Words, environment: Mapping[str, str] = os.environ, posting: Posting = _PLAIN) -> None:
         self._words, self._environment, self._posting = words, environment, posting
 
     def posting(self, how: Posting) -> Any:
         return type(self)(self._words, self._environment, how)
+
+
+class _Github(_Forge):
+    """The repository, the change and the token of a job."""
 
     def _headers(self) -> dict[str, str]:
         dry = self._posting.dry_run
@@ -248,16 +252,10 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-class GitlabComment:
+class GitlabComment(_Forge):
     """A note on a GitLab merge request; target: ``PROJECT!NUMBER``, else taken from the job."""
 
     name = "gitlab"
-
-    def __init__(self, words: Words, environment: Mapping[str, str] = os.environ, posting: Posting = _PLAIN) -> None:
-        self._words, self._environment, self._posting = words, environment, posting
-
-    def posting(self, how: Posting) -> GitlabComment:
-        return GitlabComment(self._words, self._environment, how)
 
     def deliver(self, report: RunReport, target: str) -> str:
         environment = self._environment

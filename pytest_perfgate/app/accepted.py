@@ -11,7 +11,7 @@ from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
+from pytest_perfgate.core.changes.tests import same_bodies, same_function
 from pytest_perfgate.core.judge.against_figure import selected_figures
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.model.codes import Family
@@ -114,7 +114,7 @@ class Accepted:
         if len(same := [line for line in lines if line.key.path != key.path]) != 1:
             return None
         then, now = self._versions(same[0].key.path)[0], self._versions(key.path)[1]
-        if not then or not now or not same_function(then, now, key.test):
+        if not then or not now or not same_function(then, now, key.function):
             return None
         self.moved[str(same[0].key)] = str(key)
         return replace(same[0], key=key)
@@ -128,13 +128,13 @@ class Accepted:
         then, now = self._versions(path)
         return same_bodies(then, now) if then and now else {}
 
-    def carried_on(self, gone: CaseKey, new: CaseKey) -> bool:
+    def carried_on(self, removed: CaseKey, new: CaseKey) -> bool:
         """Return whether a new case of the same file runs the code of a gone one under another name or parameter."""
-        (was, _), (name, _) = function_of(gone.test), function_of(new.test)
-        then, now = self._versions(gone.path)
+        was, name = removed.function, new.function
+        then, now = self._versions(removed.path)
         if was == name:
             return bool(then and now) and same_function(then or "", now or "", name)
-        return self.renamed_in(gone.path).get(was) == name
+        return self.renamed_in(removed.path).get(was) == name
 
     def has_line(self, key: CaseKey) -> bool:
         """Return whether a test that was not measured (``pytest.xfail``) has a line that got no new reason."""

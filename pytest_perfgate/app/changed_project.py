@@ -32,8 +32,8 @@ from pytest_perfgate.app.changed_tests import (
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
-from pytest_perfgate.core.changes.source import may_be_read
-from pytest_perfgate.core.changes.tests import absent, edited_modules, hidden
+from pytest_perfgate.core.changes.own_files import edited_modules, may_be_read
+from pytest_perfgate.core.changes.tests import absent, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.project import DEPENDENCIES, earlier_file

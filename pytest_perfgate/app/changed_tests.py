@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above, marks_of
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
 from pytest_perfgate.core.changes.marks import marked
-from pytest_perfgate.core.changes.tests import Successor, function_of, is_new, successors
+from pytest_perfgate.core.changes.tests import Successor, is_new, successors
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
@@ -141,7 +141,7 @@ def fixture_parts(change: JudgedChange) -> Differences:
     tests: dict[str, set[str]] = defaultdict(set)
     for report in change.reports:
         if judged_by_earlier(gate_judge, report):
-            tests[report.key.path].add(function_of(report.key.test)[0])
+            tests[report.key.path].add(report.key.function)
     changed = change.texts() if tests else {}
     for path in changed.keys() & tests.keys():  # a new test has no earlier limits
         then, now = changed[path]
@@ -202,7 +202,7 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
 def relaxed_limits(change: JudgedChange) -> Differences:
     """Return the limits and settings that the change removes or alters."""
     gate_judge = change.gate_judge
-    kinds, limits = gate_judge.tools.kinds or by_name(), _project_limits(change.cases.values())
+    kinds, limits = gate_judge.tools.kinds, _project_limits(change.cases.values())
     weakened = relaxed(change.texts(), kinds, gate_judge.merged, limits)
     return Differences(names=tuple(weakened), harmless={*weakened.values()} == {TIGHTER})
 
@@ -329,18 +329,18 @@ def renamed_lines(change: JudgedChange) -> Differences:
 
 def renamed_cases(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
     """Return the removed cases that continue under another name; a note on their lines reports them."""
-    pairs = ((successor.gone.key, successor.new.key) for successor in _successors(gate_judge, reports))
-    return frozenset(str(gone) for gone, new in pairs if gate_judge.accepted.carried_on(gone, new))
+    pairs = ((successor.removed.key, successor.new.key) for successor in _successors(gate_judge, reports))
+    return frozenset(str(removed) for removed, new in pairs if gate_judge.accepted.carried_on(removed, new))
 
 
 def _successors(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Successor]:
     files = {(r.measurement.device.key, r.key.path) for r in reports if r.measurement is not None}
     for device, path in sorted(files):
         then, now = gate_judge.accepted.then_and_now(device, path)
-        gone = [line for key, line in then.items() if key not in now and not line.local]
+        removed = [line for key, line in then.items() if key not in now and not line.local]
         new = [line for key, line in now.items() if key not in then and not line.local]
-        if gone and new:
-            yield from successors(gone, new, gate_judge.accepted.renamed_in(path))
+        if removed and new:
+            yield from successors(removed, new, gate_judge.accepted.renamed_in(path))
 
 
 def _least(successor: Successor, reports: Sequence[CaseReport]) -> float:
@@ -350,9 +350,9 @@ def _least(successor: Successor, reports: Sequence[CaseReport]) -> float:
 
 
 def _successor_text(successor: Successor) -> str:
-    was, now = (quantity(line.time, Dimension.TIME) for line in (successor.gone, successor.new))
+    was, now = (quantity(line.time, Dimension.TIME) for line in (successor.removed, successor.new))
     why = f'"{successor.new.why}"' if successor.new.why else "no reason"
-    return f"{successor.gone.key} to {successor.new.key}: {was} -> {now}, {signed(successor.slower)}, {why}"
+    return f"{successor.removed.key} to {successor.new.key}: {was} -> {now}, {signed(successor.slower)}, {why}"
 
 
 _KINDS = by_name()

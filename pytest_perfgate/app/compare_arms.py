@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
 from pytest_perfgate.app.spread import NextRound, leases, one_a_draw, widen_scatter
-from pytest_perfgate.core.changes.tests import OwnFiles
+from pytest_perfgate.core.changes.own_files import OwnFiles
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
@@ -100,8 +100,8 @@ class Comparison:
         self._last = max(counts.values(), default=0)
         for number in range(self._last):
             done = {round_.nodeid for round_ in self.rounds if (round_.phase, round_.number) == (phase, number)}
-            gone = done | self.out | _read(self.rounds) | set(over())
-            remaining = [self.cases[name] for name, count in counts.items() if count > number and name not in gone]
+            ended = done | self.out | _read(self.rounds) | set(over())
+            remaining = [self.cases[name] for name, count in counts.items() if count > number and name not in ended]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
             while remaining:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import JudgedChange, change_notes, renamed_cases
-from pytest_perfgate.app.inspect import LOST
+from pytest_perfgate.app.inspections import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits, open_means

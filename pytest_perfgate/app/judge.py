@@ -29,7 +29,6 @@ from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_limit
 from pytest_perfgate.core.limits.merge import limits_on_times, merge_limits, of_other_calls, own_name
-from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.model.errors import PerfgateError, error_summary, fault_sentence
 from pytest_perfgate.model.measurement import (
@@ -152,10 +151,10 @@ class GateJudge:
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, new_test_verdicts(context)
-        unready = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
-        if unready:
-            context = replace(context, unpaired=Unpaired(why=unready))
-        if unready and baseline is None:
+        reason = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
+        if reason:
+            context = replace(context, unpaired=Unpaired(why=reason))
+        if reason and baseline is None:
             context = new_test_verdicts(context, "nothing to compare with")
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
         try:
@@ -190,7 +189,7 @@ class GateJudge:
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """Return the limits of case and call, without those that cannot apply to what was measured."""
-        kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
+        kinds, code = self.tools.kinds, measurement.identity.timer == STATIC
         limits = case.limits if code else _with_brought(case, measurement, kinds)
         _check_items(limits, measurement.work)
         own = self._own.get(measurement.key.nodeid, frozenset())
@@ -199,9 +198,9 @@ class GateJudge:
 
     def read_limits(self, result: CaseResult) -> None:
         """Raise if a limit of the result's calls is unreadable."""
-        kinds = self.tools.kinds or by_name()
+        kinds = self.tools.kinds
         own = _own_names(result)
-        calls = [call for taken in result.captures for call in taken]
+        calls = [call for captures in result.captures for call in captures]
         texts = dict.fromkeys(text for call in calls for text in call.limits)
         limits = {text: _call_limit(text, kinds, result.case.location, own) for text in texts}
         for call in calls:
@@ -215,7 +214,7 @@ def _unbaselined(device: str, tools: GateTools) -> str:
 
 def _own_names(result: CaseResult) -> set[str]:
     """Return the figures that a test took itself, in all of its calls."""
-    readings = (reading for taken in result.captures for call in taken for reading in call.readings)
+    readings = (reading for captures in result.captures for call in captures for reading in call.readings)
     return {reading.name for reading in readings if reading.better is not None}
 
 
@@ -395,6 +394,6 @@ def gates_of(results: Iterable[CaseResult], share: float) -> int:
     """Return the number of times and gated figures that are judged together, since each may cause a false alarm."""
     gates = 0
     for result in results:
-        calls = {call.key for taken in result.captures for call in taken}
+        calls = {call.key for captures in result.captures for call in captures}
         gates += len(calls) * (1 + sum(limit.compare is not Compare.FIGURE for limit in result.case.limits))
     return max(1, math.ceil(gates / share))

@@ -37,7 +37,7 @@ from pytest_perfgate.model.protocol import (
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.changes.tests import Versions
+    from pytest_perfgate.core.changes.own_files import Versions
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
@@ -141,13 +141,13 @@ class LockstepPair:
     def _test(self, nodeid: str, plan: Plan) -> PairedCall:
         for child in self._children:
             child.send(Go())
-        taken: dict[CaseKey, tuple[Samples, Samples]] = {}
+        sides: dict[CaseKey, tuple[Samples, Samples]] = {}
         messages = [self._next(side) for side in (BASE, HEAD)]
         while any(isinstance(answer, Entered) for answer in messages):
             base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
-                    taken[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
+                    sides[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
             for side in self._order:  # one by one: a side times its call against its reference before the next message
@@ -158,7 +158,7 @@ class LockstepPair:
         return PairedCall(
             nodeid=nodeid,
             finished=ended,
-            captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
+            captures=(_with_turns(ended[BASE], sides, BASE), _with_turns(ended[HEAD], sides, HEAD)),
         )
 
     def _after(self, early: LeftEarly, answers: list[Answer], plan: Plan) -> list[Answer]:
@@ -229,16 +229,16 @@ class Turns:
         timer = min(timers - {"events"} or timers)  # of two choices the one that times both calls
         turns = [replace(turn, leaning=timer) for turn, _ in planned]
         count, number = min(count for _, count in planned), 0
-        taken: tuple[list[Samples], list[Samples]] = ([], [])
+        sides: tuple[list[Samples], list[Samples]] = ([], [])
         while number < count:
             for side in self._order if number % 2 == 0 else self._order[::-1]:
-                taken[side].append(self._measured(side, turns[side]))
-            if plan.one_core and any(samples[-1].threaded for samples in taken):
+                sides[side].append(self._measured(side, turns[side]))
+            if plan.one_core and any(samples[-1].threaded for samples in sides):
                 return self._sampled(replace(plan, one_core=False), warm)  # the warm-up was too short to show it
-            count = _turns_to_take(count, taken[BASE][-1], taken[HEAD][-1])
+            count = _turns_to_take(count, sides[BASE][-1], sides[HEAD][-1])
             number += 1
-        settled = self._long_turns(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
-        return joined(taken[BASE], warm[BASE], settled.get(BASE)), joined(taken[HEAD], warm[HEAD], settled.get(HEAD))
+        settled = self._long_turns(turns) if limited([*sides[BASE], *sides[HEAD]]) else {}
+        return joined(sides[BASE], warm[BASE], settled.get(BASE)), joined(sides[HEAD], warm[HEAD], settled.get(HEAD))
 
     def _long_turns(self, turns: Sequence[Plan]) -> dict[int, Samples]:
         """Measure a long turn of each side: in short ones both share the clock that their joint power allows."""
@@ -320,12 +320,12 @@ def _mean(answers: Iterable[float | None]) -> float | None:
     return fmean(present) if len(present) == len(numbers) > 0 else None
 
 
-def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
+def _with_turns(finished: Finished, sides: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
     """Return the captures of a test, without calls that the two sides did not share."""
     turns = []
     for capture in finished.captures:
-        if capture.key in taken:
-            turns.append(replace(capture, samples=(taken[capture.key][side],)))
+        if capture.key in sides:
+            turns.append(replace(capture, samples=(sides[capture.key][side],)))
         elif capture.identity.timer in _NOT_IN_TURNS:
             turns.append(capture)
     return tuple(turns)

@@ -320,7 +320,7 @@ def _missing(over: str, what: str) -> Reference:
 
 def _times(path: Path, inspectors: Sequence[Inspector]) -> Mapping[str, Metric]:
     """Return the time of each benchmark of a file, by name."""
-    from pytest_perfgate.app.inspect import choose
+    from pytest_perfgate.app.inspections import choose
 
     if not path.is_file():
         raise PerfgateError("file-missing", "there is no such file")

@@ -254,7 +254,7 @@ def write_profile(profiled: Profiled, folders: Folders, taken_with: Mapping[str,
 
 def _pictures(analysis: Analysis) -> dict[str, Document]:
     """Return a first page with all pictures; empty if there is none."""
-    from pytest_perfgate.app.inspect import PICTURES, pictures_document
+    from pytest_perfgate.app.inspections import PICTURES, pictures_document
 
     return {PICTURES: pictures_document(analysis)} if analysis.pictures else {}
 

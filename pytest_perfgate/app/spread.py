@@ -19,7 +19,7 @@ from pytest_perfgate.model.values import array_value, value
 if TYPE_CHECKING:
     from pytest_perfgate.app.lockstep import Stage
     from pytest_perfgate.app.measure import Rounds
-    from pytest_perfgate.core.changes.tests import OwnFiles
+    from pytest_perfgate.core.changes.own_files import OwnFiles
     from pytest_perfgate.core.judge.rounds import Pairs
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case, CaseKey

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspect import (
+from pytest_perfgate.app.inspections import (
     analysed,
     check,
     compare,
@@ -29,7 +29,7 @@ from pytest_perfgate.model.plan import ClockPolicy, Compare, Plan, parse_case_ke
 from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.inspect import JudgingLook
+    from pytest_perfgate.app.inspections import JudgingLook
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.profiles import Scrubbed
     from pytest_perfgate.model.verdict import Verdict

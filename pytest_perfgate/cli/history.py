@@ -323,7 +323,7 @@ def _kernels(options: Namespace) -> str:
     """Return what a capture shows of the kernels, and what changed since the previous one."""
     if not options.capture:
         return ""
-    from pytest_perfgate.app.inspect import inspect, view
+    from pytest_perfgate.app.inspections import inspect, view
     from pytest_perfgate.cli.output import named_files
     from pytest_perfgate.core.render.html import render_markdown
     from pytest_perfgate.wiring import command_line_tools

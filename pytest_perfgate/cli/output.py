@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.inspect import InspectContext, JudgingLook, led_by_pictures, parse_strict_policy, picture, view
+from pytest_perfgate.app.inspections import (
+    InspectContext,
+    JudgingLook,
+    led_by_pictures,
+    parse_strict_policy,
+    picture,
+    view,
+)
 from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.core.render.words import figure_note, plural
 from pytest_perfgate.model.errors import PerfgateError

@@ -91,6 +91,11 @@ class Case:
     unreached: tuple[str, str] = ("", "")
     """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and the fix."""
 
+    @property
+    def function(self) -> str:
+        """The function with its class, without the file and parameters."""
+        return CaseKey(nodeid=self.nodeid).function
+
 
 OF_FILE = "file"
 """The suffix after the path in the name of a case that is a file."""
@@ -130,6 +135,11 @@ class CaseKey:
     def test(self) -> str:
         """The part after the file, which is the key inside its baseline file."""
         return str(self).partition("::")[2]
+
+    @property
+    def function(self) -> str:
+        """The function with its class: ``test`` without parameters and the call's name."""
+        return self.test.partition("#")[0].partition("[")[0]
 
     @property
     def family(self) -> str:

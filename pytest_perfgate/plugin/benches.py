@@ -262,7 +262,7 @@ def read_artifact(
 ) -> None:
     """Fill in the metrics of a file, or of all files that the patterns or the list name."""
     paths = [path for source in sources for path in _matching_files(source, str(brought.key))]
-    from pytest_perfgate.app.inspect import choose
+    from pytest_perfgate.app.inspections import choose
     from pytest_perfgate.app.inspections.results import device_of
 
     inspector = choose(paths, {}, inspectors=inspectors, peek=_head)

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.app.inspect import LOST, absent_metrics, capture_failed, trusted, with_captures
+from pytest_perfgate.app.inspections import LOST, absent_metrics, capture_failed, trusted, with_captures
 from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.model.codes import Family

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.conclude import pages_alone
+from pytest_perfgate.app.first_run import MOST, SPENDS_S, FirstRun
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.measure import Rounds, measurements
-from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstRun
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
     """Return every inspector; those that count work know the user's operators, and outputs name no person."""
-    from pytest_perfgate.app.inspect import AnonymousInspector
+    from pytest_perfgate.app.inspections import AnonymousInspector
 
     inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
     models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}

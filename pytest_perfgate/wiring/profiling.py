@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from pytest_perfgate.app.inspect import choose, inspect
+from pytest_perfgate.app.inspections import choose, inspect
 from pytest_perfgate.model.device import SupportsOwnQueue
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import CaseReport, RunReport
@@ -215,7 +215,7 @@ def frames(source: Any, view: str = "") -> dict[str, Any]:
 def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     """Write the reports of an analysis with its tables; without own reports, its first view."""
     from pytest_perfgate.adapters import formats as reports
-    from pytest_perfgate.app.inspect import led_by_pictures
+    from pytest_perfgate.app.inspections import led_by_pictures
     from pytest_perfgate.core.render.html import render_html, render_markdown
 
     def page(document: Document) -> str:

@@ -123,7 +123,7 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
 
 def read_benchmarks(path: Path) -> BenchFile:
     """Return the results of another benchmark tool, recognised by content."""
-    from pytest_perfgate.app.inspect import unknown
+    from pytest_perfgate.app.inspections import unknown
     from pytest_perfgate.core.analysis.foreign_files import foreign
     from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS, benchmarks_of
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_perfgate.app.inspect import choose, inspect
+from pytest_perfgate.app.inspections import choose, inspect
 from pytest_perfgate.core.judge.against_limit import above_peak
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspect import picture
+from pytest_perfgate.app.inspections import picture
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.pictures import draw
 from pytest_perfgate.core.analysis.occupancy import LIMITS

@@ -118,7 +118,7 @@ adapters.bindings.cuda_driver adapters.bindings.cupti adapters.children.spawn ad
 adapters.devices.clock_watch adapters.devices.host adapters.runtimes.arrays adapters.runtimes.cuda
 adapters.runtimes.host adapters.runtimes.opencl adapters.runtimes.torch adapters.stores.baselines
 adapters.stores.history adapters.stores.records adapters.stores.repository adapters.timers.auto adapters.timers.bench
-adapters.timers.cupti adapters.timers.events app.conclude app.inspect app.output_check app.profile app.screening
+adapters.timers.cupti adapters.timers.events app.conclude app.inspections app.output_check app.profile app.screening
 core.judge.shards core.render.families core.render.report wiring.built_ins wiring.devices wiring.stores
 plugin.child plugin.controller plugin.ending plugin.fixture plugin.measure_ahead
 """.split()  # noqa: SIM905 - a list of words

@@ -30,7 +30,7 @@ from kernels import UNITS, kernels  # noqa: E402
 from replay import write_table  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
-from pytest_perfgate.app.screening import MOST  # noqa: E402
+from pytest_perfgate.app.first_run import MOST  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
 from pytest_perfgate.core.limits.grammar import parse_limit  # noqa: E402

@@ -359,7 +359,7 @@ def _line(
         most = min(last or detailed, detailed) if detailed > 0 and not names else last or -1
         figures = [text for (text,) in database.execute(query, (place, least, most))]
     line = entries_of(columns, device, key, lookup, figures[:detailed] if names else figures)
-    return tuple(reversed(line)), {name: level[::-1] for name, level in levels_of(figures, names).items()}
+    return tuple(reversed(line)), levels_of(figures, names)
 
 
 def _is_refusal(fault: BaseException) -> bool:

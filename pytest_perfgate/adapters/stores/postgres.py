@@ -186,8 +186,7 @@ class PostgresHistory(SeriesReader):
         read = []
         for number, place, names in (one for one in listed if one[0] in lines):
             texts = [figures.get((number, run), "") for run in lines[number][0]] if places else []
-            levels = {name: level[::-1] for name, level in levels_of(texts, names).items()}
-            read.append((self._line(place, lines[number], texts[:detailed]), levels))
+            read.append((self._line(place, lines[number], texts[:detailed]), levels_of(texts, names)))
         return read
 
     def _line(

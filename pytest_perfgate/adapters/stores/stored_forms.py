@@ -302,7 +302,7 @@ def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
     facts = json.loads(text) if text else {}
     if not isinstance(facts, dict):
         raise TypeError(f"{text:.40} where facts belong")
-    return tuple((str(name), str(fact)) for name, fact in facts.items())
+    return _pairs(facts)
 
 
 def moment_at(moment: str) -> float:
@@ -352,9 +352,9 @@ def _parsed(text: str) -> Sequence[_Row]:
 
 
 def levels_of(figures: Sequence[str], names: Collection[FigureName]) -> dict[FigureName, list[float]]:
-    """Return a value of each name for each text; NaN if the text lacks it."""
+    """Return a value of each name for each text, the last one first; NaN if the text lacks it."""
     levels = {name: [math.nan] * len(figures) for name in names}
-    for at, text in enumerate(figures if names else ()):
+    for at, text in enumerate(reversed(figures) if names else ()):
         for row in _parsed(text):
             line = levels.get((row.name, _labels(row.scope)))
             if line is not None:

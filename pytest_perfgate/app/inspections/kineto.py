@@ -70,7 +70,7 @@ from pytest_perfgate.model.metric import (
 )
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
+    from pytest_perfgate.core.analysis.tracelens import ReferenceTables
     from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.profiles import Trace
     from pytest_perfgate.model.values import Work
@@ -195,7 +195,7 @@ def as_the_reference(
     window: str,
 ) -> Analysis:
     """Return the reference tool's analysis of a trace; its tables are made once for figures and pages."""
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics, reference_tables
+    from pytest_perfgate.core.analysis.tracelens import reference_metrics, reference_tables
 
     tables = reference_tables(next(again()).whole)
     views = {"tracelens": partial(_reference_page, tables, "report", subject)}
@@ -225,7 +225,7 @@ _THEIRS = {
 
 def _reference_page(tables: ReferenceTables, name: str, subject: str) -> Document:
     """Return the reference tool's table instead of one of our views; raise if it has none."""
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
+    from pytest_perfgate.core.analysis.tracelens import reference_document
 
     if name == "report":
         return reference_document(tables, subject)

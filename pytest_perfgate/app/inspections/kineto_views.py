@@ -350,7 +350,7 @@ def _replay_page(view: TraceView, subject: str) -> Document:
 
 
 def _reference_page(view: TraceView, subject: str) -> Document:
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_tables
+    from pytest_perfgate.core.analysis.tracelens import reference_document, reference_tables
 
     return reference_document(reference_tables(view.whole), subject)
 

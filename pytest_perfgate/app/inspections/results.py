@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.accepted import entries
-from pytest_perfgate.app.inspect import trusted
+from pytest_perfgate.app.inspections import trusted
 from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.analysis.results import (
     benchmark_comparison_table,

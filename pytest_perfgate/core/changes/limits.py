@@ -19,7 +19,6 @@ from pytest_perfgate.core.changes.source import (
     PARAMETERS,
     Parts,
     module_of,
-    other_parameters,
     parts_of,
     split,
     tree_of,
@@ -218,6 +217,12 @@ _FIRST = (
 """Settings that can remove or loosen a limit, the most direct ones first."""
 
 
+def _other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Return whether cases that both versions have are parametrised differently."""
+    shared = (name for name in before if name.startswith(PARAMETERS) and name in after)
+    return any(before[name] != after[name] for name in shared)
+
+
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return each changed key with both values, first those that gates depend on."""
     apart = (key for key in {**then, **now} if then.get(key) != now.get(key))
@@ -239,7 +244,7 @@ def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
 
 def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
     own = [(part, before[part] != after[part]) for part in (ITSELF, AROUND)]
-    own.append((PARAMETERS, other_parameters(before, after)))
+    own.append((PARAMETERS, _other_parameters(before, after)))
     if any(differs for _, differs in own):
         return tuple(part for part, differs in own if differs)  # the names it uses now are checked elsewhere
     both: Mapping[str, str] = {**before, **after}
@@ -253,7 +258,7 @@ def same_test(then: str, now: str, test: str) -> bool:
     if tree_of(then) is None or tree_of(now) is None:
         return False
     (before, values), (after, new_values) = (_without_others(text, test) for text in (then, now))
-    return before == after and not other_parameters(values, new_values)
+    return before == after and not _other_parameters(values, new_values)
 
 
 def same_program(then: str, now: str) -> bool:

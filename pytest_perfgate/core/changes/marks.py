@@ -280,8 +280,8 @@ def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
 def requirements(then: str, now: str) -> tuple[str, ...]:
     """Return entries that one of two lists of declared dependencies (as JSON) has and the other lacks."""
     before, after = json.loads(then), json.loads(now)
-    gone = [f"-{name}" for name in before if name not in after]
-    return (*gone, *(f"+{name}" for name in after if name not in before))
+    removed = [f"-{name}" for name in before if name not in after]
+    return (*removed, *(f"+{name}" for name in after if name not in before))
 
 
 def cause_of_change(moves: Sequence[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:

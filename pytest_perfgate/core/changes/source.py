@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -352,12 +351,6 @@ def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     return [mark.func, mark.args[0]], dict(zip(ids, values))
 
 
-def other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Return whether cases that both versions have are parametrised differently."""
-    shared = (name for name in before if name.startswith(PARAMETERS) and name in after)
-    return any(before[name] != after[name] for name in shared)
-
-
 def _parametrize_values(mark: ast.expr) -> Sequence[ast.expr]:
     """Return the values of ``parametrize("n", [1, 2])``; none if they, or their ids, are not written out."""
     if not isinstance(mark, ast.Call) or mark.keywords or len(mark.args) != 2:
@@ -379,20 +372,3 @@ def _id(node: ast.expr) -> str | None:
 
 def _parameter_parts(value: object) -> Iterator[object]:
     yield from value if isinstance(value, tuple) else (value,)
-
-
-_BESIDE = re.compile(
-    r"(^|/)\.|^docs?/|\.(py[icxd]?|pxi|ipynb|cmake|build|in|bat|ps1|lock|html|css)$"
-    r"|^(?!(.*/)?(tests?|data)/).*\.(md|rst|png|svg)$"
-    r"|\.(?P<source>c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|sh)$"
-    r"|(^|/)(pyproject\.toml|setup\.cfg|(pytest|tox)\.ini|cmakelists\.txt|package(-lock)?\.json|makefile|dockerfile)$"
-    r"|(^|/)((codecov|mkdocs)\.yml|(license|readme|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?)$",
-    re.IGNORECASE,
-)
-"""Suffixes of code, which arms load or compare by file, of pages, of project files and of hidden files."""
-
-
-def may_be_read(path: str, baselines: str = "baselines", *, same: bool = False) -> bool:
-    """Return whether code may read a file that is not imported; with the ``same`` package, also a source to compile."""
-    beside = _BESIDE.search(path)
-    return (beside is None or bool(same and beside["source"])) and not path.startswith(f"{baselines.rstrip('/')}/")

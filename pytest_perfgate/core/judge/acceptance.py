@@ -354,20 +354,20 @@ def _machine_moved(report: CaseReport) -> bool:
     return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
-def mark_slower_successors(decisions: Sequence[Proposal], gone: Sequence[Baseline]) -> tuple[Proposal, ...]:
+def mark_slower_successors(decisions: Sequence[Proposal], removed: Sequence[Baseline]) -> tuple[Proposal, ...]:
     """Mark new lines that are slower than a removed line of a similar name; these need a reason."""
     new = {str(d.report.key): d for d in decisions if d.change is Change.NEW}
     slower = {
-        str(successor.new.key): successor.gone
-        for successor in successors(gone, [d.after for d in new.values() if d.after is not None])
-        if successor.slower > _undetected_slowdown(new[str(successor.new.key)].report, successor.gone)
+        str(successor.new.key): successor.removed
+        for successor in successors(removed, [d.after for d in new.values() if d.after is not None])
+        if successor.slower > _undetected_slowdown(new[str(successor.new.key)].report, successor.removed)
     }
     return tuple(replace(d, predecessor=slower.get(str(d.report.key))) for d in decisions)
 
 
-def _undetected_slowdown(report: CaseReport, gone: Baseline) -> float:
+def _undetected_slowdown(report: CaseReport, removed: Baseline) -> float:
     """Return the slowdown that is not reported: below the limit, or below what the removed line could detect."""
-    return max(requested_slowdown(report), gone.detects, between_runs(gone))
+    return max(requested_slowdown(report), removed.detects, between_runs(removed))
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:

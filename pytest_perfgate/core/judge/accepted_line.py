@@ -9,9 +9,8 @@ from math import isnan, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.context import JudgeContext, limited, surroundings
+from pytest_perfgate.core.judge.context import BUILT_IN, JudgeContext, limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
-from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import FigureLevel
 from pytest_perfgate.model.measurement import DIRTY, Baseline, HistoryEntry, Measurement, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
@@ -69,7 +68,6 @@ def figure_levels(
     entries: Sequence[HistoryEntry], line: Baseline, levels: Levels | None = None
 ) -> Iterator[tuple[Sequence[HistoryEntry], list[float], Baseline, FigureLevel]]:
     """Yield each accepted figure, with the runs that have it, its value in each run, and the accepted value."""
-    kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
         numbers = levels[at] if levels else [_number(s, at) for s in entries]
@@ -77,7 +75,7 @@ def figure_levels(
         present = [number for number in numbers if not isnan(number)]
         if not present:
             continue
-        low, kind = min(figure.value, *present), kinds.get(figure.name)
+        low, kind = min(figure.value, *present), BUILT_IN.get(figure.name)
         stated = (m.better for entry in reversed(entries) for m in entry.metrics if (m.name, m.labels) == at)
         better = next(stated, None) or (kind.better if kind is not None else Better.LOWER)
         level = FigureLevel(

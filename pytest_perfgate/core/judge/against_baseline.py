@@ -28,6 +28,7 @@ from pytest_perfgate.core.judge.suspects import (
     agrees,
     by_arms,
     clock_event,
+    comparable_edit,
     confirm,
     deciding,
     expired,
@@ -117,10 +118,7 @@ def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tup
 
 def _without_new_reason(trial: JudgedMeasurement) -> str:
     """Return a note if the change's line would be comparable but lacks a new reason, else ""."""
-    edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return ""
-    return "; this change's line has no new reason"
+    return "; this change's line has no new reason" if comparable_edit(trial) is not None else ""
 
 
 def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
@@ -318,10 +316,9 @@ def _accepted_speed_up(trial: JudgedMeasurement, allowed: Tolerance) -> str:
 
 def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
     """Return the line of the change if it is valid and the measurement agrees with it."""
-    edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return None
-    return edited if agrees(trial, edited, max(allowed.threshold, edited.detects)) else None
+    edited = comparable_edit(trial)
+    agreeing = edited is not None and agrees(trial, edited, max(allowed.threshold, edited.detects))
+    return edited if agreeing else None
 
 
 def _of_a_noisy_run(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:

@@ -15,12 +15,11 @@ from pytest_perfgate.core.judge.context import (
     JudgedMeasurement,
     Ruling,
     figure_kept,
-    incomparable,
 )
 from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, comparable, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
-from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, cause_commands, expired, more_rounds
+from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, cause_commands, comparable_edit, more_rounds
 from pytest_perfgate.core.limits.merge import name_of_several, scope_within
 from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
@@ -346,11 +345,9 @@ def _beyond_limit(pair: FigureComparison, moved: FigureChange, reach: float, tri
 
 def _accepted_by_change(pair: FigureComparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
     """Return the ruling on a line that the change edits: accepted if it has a reason and agrees."""
-    edited, line = trial.context.edited, trial.baseline
-    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return None
-    new = edited.figure(pair.then.name, pair.then.labels)
-    if new is None or new.value == pair.then.value:
+    edited, line = comparable_edit(trial), trial.baseline
+    new = edited.figure(pair.then.name, pair.then.labels) if edited is not None else None
+    if edited is None or new is None or new.value == pair.then.value:
         return None
     if not edited.explains(line):
         edits = f"worse than accepted: {text}, and this change edits the accepted value without a reason"

@@ -193,15 +193,7 @@ def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: M
     paired, timing = trial.paired, trial.timing
     assert paired is not None
     assert timing is not None
-    return Ruling(
-        outcome=outcome,
-        sentence=sentence,
-        next=then,
-        metric=metric,
-        visible=paired.visible,
-        rounds=paired.rounds,
-        evidence=tuple(_facts(paired, timing.time)),
-    )
+    return Ruling(outcome, sentence, then, tuple(_facts(paired, timing.time)), metric, paired.visible, paired.rounds)
 
 
 def why_not_comparable(trial: JudgedMeasurement) -> str:

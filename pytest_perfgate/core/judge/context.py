@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
     from pytest_perfgate.model.protocol import Capture
 
-_BUILT_IN = by_name()
+BUILT_IN = by_name()
 
 
 @value
@@ -57,7 +57,7 @@ class JudgeContext:
 
     policy: Policy = LOCAL
     mode: Mode = Mode.FULL
-    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN, repr=False)
+    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: BUILT_IN, repr=False)
     gates: int = 1
     """The number of slowdown gates of the run and its other shards, which share the false-alarm rate."""
     share: float = 1.0

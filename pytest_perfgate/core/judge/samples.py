@@ -36,7 +36,7 @@ LEAST_CALMER = 9  # rounds in which a head waits less: by chance it does in all 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     """Return base and head of every round as one number each, by the same clock on both sides."""
     # The base is its process's number; the head differs from it by the ratio of the two sides' turns.
-    bases, heads = _sides(rounds)
+    bases, heads = sides(rounds)
     long = settled_turns(rounds)
     if differs_in_power(long):
         by_cpu = False
@@ -62,7 +62,7 @@ def _wait_ratios(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[flo
     return ratios
 
 
-def _sides(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[list[Samples], list[Samples]]:
+def sides(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[list[Samples], list[Samples]]:
     return [base.samples[-1] for base, _ in rounds], [head.samples[-1] for _, head in rounds]
 
 
@@ -100,7 +100,7 @@ def _all_apart(pairs: Sequence[tuple[float, float]], least: float) -> bool:
 
 def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | None:
     """Return power and clock of both sides at the power limit, from long turns if there were any."""
-    bases, heads = _sides(rounds)
+    bases, heads = sides(rounds)
     if not limited([*bases, *heads]):
         return None
     long = settled_turns(rounds)
@@ -222,8 +222,8 @@ def all_possible(ordered: Sequence[float]) -> bool:
 def untimed(samples: Samples) -> str:
     """Return why one process's samples are not times of a call; "" if they are."""
     if not samples.durations:
-        gone = _discards_text(samples)
-        return f"every sample was discarded: {gone}" if gone else "there is no sample"
+        discards = _discards_text(samples)
+        return f"every sample was discarded: {discards}" if discards else "there is no sample"
     lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
     return lost or ("" if all_possible(sorted(samples.durations)) else _reads(samples.durations, ""))
 
@@ -249,8 +249,8 @@ def _untrusted(measurement: Measurement) -> Iterator[Problem]:
     for number, process in enumerate(measurement.processes, 1):
         durations = process.durations
         if not durations:
-            gone = _discards_text(process)
-            what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
+            why = _discards_text(process)
+            what = f"every sample of process {number} was discarded: {why}" if why else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
         elif not all_possible(sorted(durations)):
             what = _reads(durations, f" in process {number}")

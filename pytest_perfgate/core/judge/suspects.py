@@ -63,10 +63,9 @@ class Suspicion(NamedTuple):
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Judge by the change's own line, then by two arms, then by the prediction of a new run."""
-    if trial.context.edited is not None:
-        ruling = _accepted_by_change(suspicion, trial)
-        if ruling is not None:
-            return ruling
+    ruling = _accepted_by_change(suspicion, trial)
+    if ruling is not None:
+        return ruling
     ruling = _by_builds_or_prediction(suspicion, trial)
     return ruling._replace(evidence=(*ruling.evidence, *_reason_out_of_reach(trial)))
 
@@ -87,6 +86,14 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
     return bool(line.expires) and line.expires < context.today
 
 
+def comparable_edit(trial: JudgedMeasurement) -> Baseline | None:
+    """Return the line of the change under test, if it has not expired and this measurement is comparable with it."""
+    edited, context = trial.context.edited, trial.context
+    if edited is None or expired(edited, context) or incomparable(edited, trial.measurement, context):
+        return None
+    return edited
+
+
 def run_out(baseline: Baseline) -> str:
     """Return when the acceptance of a line ended, and its reason."""
     why = f': "{baseline.why}"' if baseline.why else ""
@@ -101,12 +108,9 @@ def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
 
 def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """Return ACCEPTED if the change edits the line with a reason, the line is valid and the measurement agrees."""
-    edited = trial.context.edited
-    assert edited is not None
+    edited = comparable_edit(trial)
     assert trial.baseline is not None
-    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return None
-    if edited.time <= trial.baseline.time:
+    if edited is None or edited.time <= trial.baseline.time:
         return None
     if not edited.explains(trial.baseline):
         stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
@@ -332,15 +336,7 @@ def _ruling(
     then: tuple[str, ...],
     evidence: tuple[tuple[str, str], ...] = (),
 ) -> Ruling:
-    return Ruling(
-        outcome=outcome,
-        sentence=sentence,
-        next=then,
-        evidence=evidence,
-        metric=suspicion.metric,
-        visible=suspicion.visible,
-        against=True,
-    )
+    return Ruling(outcome, sentence, then, evidence, suspicion.metric, suspicion.visible, against=True)
 
 
 def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:

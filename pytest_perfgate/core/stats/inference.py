@@ -6,7 +6,7 @@ import enum
 import math
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -132,12 +132,14 @@ def at_most(hits: int, count: int, rate: float) -> float:
     """Return the probability of so many hits or fewer."""
     if rate <= 0 or rate >= 1:
         return float(rate <= 0 or hits >= count)
-    up, down = math.log(rate), math.log1p(-rate)
-    whole = math.lgamma(count + 1)
-    terms = (
-        whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down for k in range(hits + 1)
-    )
-    return min(1.0, math.fsum(math.exp(term) for term in terms))
+    return min(1.0, math.fsum(_binomial(hits, count, rate)))
+
+
+def _binomial(most: int, count: int, rate: float) -> Iterator[float]:
+    """Yield the probability of each number of hits from 0 to ``most``."""
+    up, down, whole = math.log(rate), math.log1p(-rate), math.lgamma(count + 1)
+    for k in range(most + 1):
+        yield math.exp(whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down)
 
 
 def fisher(hits: int, others: int, count: int) -> float:
@@ -259,11 +261,7 @@ def calls_needed(share: float) -> int:
 def quantile_ranks(count: int, share: float) -> Ranks:
     """Return order statistics that bound a quantile, each end with this confidence, for any distribution."""
     # With fewer samples than ``calls_needed`` an end is the extreme, with less confidence.
-    up, down, whole = math.log(share), math.log1p(-share), math.lgamma(count + 1)
-    masses = [
-        math.exp(whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down)
-        for k in range(count + 1)
-    ]
+    masses = list(_binomial(count, count, share))
     low, below = -1, 0.0
     while below + masses[low + 1] <= 1 - EDGE:
         below += masses[low + 1]

@@ -15,7 +15,7 @@ import pytest
 from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.app.changed_project import edited_imports, with_files
-from pytest_perfgate.core.changes.tests import OwnFiles
+from pytest_perfgate.core.changes.own_files import OwnFiles
 from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
 from pytest_perfgate.model.project import DEPENDENCIES

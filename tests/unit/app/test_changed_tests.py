@@ -262,7 +262,7 @@ def limit_notes(
     gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
-        tools=SimpleNamespace(repository=repository, kinds={}),
+        tools=SimpleNamespace(repository=repository, kinds=by_name()),
         merged=lambda _nodeid, layers: merge_limits(*layers),
     )
     return notes_on("limits", gate_judge, cases={case.nodeid: case for case in cases})

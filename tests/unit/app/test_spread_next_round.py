@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.spread import NextRound, Start
-from pytest_perfgate.core.changes.tests import OwnFiles
+from pytest_perfgate.core.changes.own_files import OwnFiles
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outside_computation, saving, short_kernels
-from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Finding, Severity
@@ -244,7 +243,7 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> 
     for row in rows:
         queries = short_sequence(row)
         if queries and row.share > 0.02:
-            at = place(row.work, row.total / row.count, roof) if row.work and roof else None
+            at = row.placement(roof)
             reached = f"{at.fraction * 100:.0f} % of the roof" if at and at.fraction else "share of the roof not known"
             yield Finding(
                 title=f"Attention over a short sequence: {queries}",
@@ -295,7 +294,7 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
             continue
         batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
         if batch >= 1024 and max(sizes) < 128:
-            at = place(row.work, row.total / row.count, roof) if roof else None
+            at = row.placement(roof)
             reached = f", {at.fraction * 100:.0f} % of the roof" if at and at.fraction else ""
             yield Finding(
                 title=f"Tiny batched products: {batch:,} of at most {max(sizes)}",
@@ -314,7 +313,7 @@ def _slow(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     for row in rows:
         normalises = row.category == "NORM_fwd"
         worth = normalises or (row.share > _WORTH and row.name not in _SIMPLE)
-        at = place(row.work, row.total / row.count, roof) if worth and row.work else None
+        at = row.placement(roof) if worth else None
         if at and at.bound == "memory" and at.memory is not None and at.memory < 0.2:
             what = "the normalisation" if normalises else "the operator"
             yield Finding(
@@ -334,7 +333,7 @@ def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     """Yield products limited by their weights, where more rows are nearly free up to the balance point."""
     for row in rows:
         worth = row.share > _WORTH and _reads_weights(row)
-        at = place(row.work, row.total / row.count, roof) if worth and row.work and roof else None
+        at = row.placement(roof) if worth else None
         if at is None or at.intensity is None or not at.compute or not at.memory or at.memory < 4 * at.compute:
             continue
         times = at.memory / at.compute
@@ -374,16 +373,13 @@ def _recompute(survey: Survey) -> Iterator[Finding]:
 
 def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> float | None:
     """Return the bandwidth fraction of simple elementwise operators: the median over argument sets."""
-    if roof is None:
-        return None
-    simple = ((row, row.work) for row in rows if row.name in _SIMPLE and row.work and (row.work.bytes or 0) > 1e6)
-    reached = (place(work, row.total / row.count, roof).memory for row, work in simple)
-    known = [part for part in reached if part is not None]
-    if not known:
+    simple = (row for row in rows if row.name in _SIMPLE and row.work and (row.work.bytes or 0) > 1e6)
+    reached = [at.memory for row in simple if (at := row.placement(roof)) is not None and at.memory is not None]
+    if not reached:
         return None
     from pytest_perfgate.core.stats.summary import median
 
-    return median(sorted(known))
+    return median(sorted(reached))
 
 
 def _rank(row: OperatorRow) -> int:

@@ -284,9 +284,7 @@ def mean_fraction(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float |
     """Return the mean fraction of a roof, weighted by time, of rows that have one; ``None`` if none has."""
     spent = reached = 0.0
     for row in rows:
-        if row.work is None:
-            continue
-        fraction = getattr(place(row.work, row.total / row.count, roof), part)
+        fraction = getattr(row.placement(roof), part, None)
         if fraction is not None:
             spent += row.total
             reached += fraction * row.total

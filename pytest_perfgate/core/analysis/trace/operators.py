@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis.operators import OperatorCall, category_of, parse_call, work_of
+from pytest_perfgate.core.analysis.roofline import Placement, place
 from pytest_perfgate.core.analysis.trace.ranks import Collective
-from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
-from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
+from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey, call_times
+from pytest_perfgate.core.analysis.trace.timeline import Spread, numbered, spread, statistics
 from pytest_perfgate.core.render.words import ABSENT, quantity
 from pytest_perfgate.model.metric import Column, Table
 from pytest_perfgate.model.profiles import Category, Kind, Message, Queue
@@ -51,6 +52,10 @@ class OperatorRow(Spread):
     kernel: str
     """The name of its longest kernel."""
 
+    def placement(self, roof: Roof | None) -> Placement | None:
+        """Return its work in the time of a call, compared with a roof; None without a model or a roof."""
+        return place(self.work, self.total / self.count, roof) if self.work and roof else None
+
     @property
     def arguments(self) -> str:
         """Shapes and types as one text, equal for calls that are comparable."""
@@ -66,8 +71,7 @@ def operators(survey: Survey) -> tuple[OperatorRow, ...]:
     """Return operators by arguments, the longest first."""
     if not len(survey.owner):
         return ()
-    instances, instance = np.unique(survey.owner, return_inverse=True)
-    spent = busy(survey.start, survey.end, instance, len(instances)).astype(np.float64)
+    instances, instance, spent = call_times(survey)
     trace = survey.trace
     name = np.where(instances >= 0, trace.name[np.maximum(instances, 0)], -1)
     argument = np.where(instances >= 0, trace.argument[np.maximum(instances, 0)], -1)

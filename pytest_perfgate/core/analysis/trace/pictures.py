@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.roofline import BEYOND, place
+from pytest_perfgate.core.analysis.roofline import BEYOND
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
@@ -247,11 +247,11 @@ def _operator_points(
     rows: Sequence[OperatorRow], roof: Roof, past: Mapping[tuple[str, str], OperatorRow], old: Roof
 ) -> Iterator[Point]:
     for row in rows:
-        at = place(row.work, row.total / row.count, roof) if row.work else None
+        at = row.placement(roof)
         if at is None or not at.intensity or not at.flops_rate:
             continue
         then = past.get((row.name, row.arguments))
-        was = place(then.work, then.total / then.count, old) if then and then.work else None
+        was = then.placement(old) if then else None
         before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
         reached = "more than the hardware can do" if at.impossible else _reached(at.fraction, at.bound)
         text = f"{quantity(row.total, Dimension.TIME, 3)}{reached and f', {reached}'}"

@@ -11,11 +11,10 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, parse_items, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, rows_of_calls
-from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed, trace_metric
-from pytest_perfgate.core.analysis.trace.timeline import busy
+from pytest_perfgate.core.analysis.trace.survey import Survey, call_times, stretches, trace_metric
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
+from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table
 from pytest_perfgate.model.values import OF_ITEMS, Dimension, array_value, value
 
 if TYPE_CHECKING:
@@ -158,13 +157,9 @@ def _parts(
     survey: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
 ) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
     """Yield steps, and devices if there are several, with calls and GPU time, and the time of the devices."""
-    devices = intervals.distinct(survey.device)
-    stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
-    if len(devices) > 1:
-        alone = [(device, narrowed(survey, np.flatnonzero(survey.device == device))) for device in devices]
-        stretches += [(part, labels(gpu=device)) for device, part in alone]
-    whole = _CallTotals(survey, rows) if stretches else None
-    for part, where in stretches:
+    devices, parts = intervals.distinct(survey.device), stretches(survey, steps)
+    whole = _CallTotals(survey, rows) if parts else None
+    for part, where in parts:
         if whole and len(part.rows):
             yield where, whole.shared(part), _span(part, 1 if dict(where).get("gpu") else len(devices))
 
@@ -183,15 +178,13 @@ class _CallTotals:
 
     def __init__(self, survey: Survey, rows: Sequence[OperatorRow]) -> None:
         self._rows = len(rows)
-        self._owners, instance = np.unique(survey.owner, return_inverse=True)
-        self._full = busy(survey.start, survey.end, instance, len(self._owners)).astype(np.float64)
+        self._owners, _, self._full = call_times(survey)
         self._row = rows_of_calls(survey, self._owners, rows)
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
         """Return calls and GPU time of each argument set; a call across the edge counts by its share of time."""
-        there, instance = np.unique(part.owner, return_inverse=True)
-        spent = busy(part.start, part.end, instance, len(there)).astype(np.float64)
-        at = np.searchsorted(self._owners, there)
+        owners, _, spent = call_times(part)
+        at = np.searchsorted(self._owners, owners)
         share = np.divide(spent, self._full[at], out=np.zeros_like(spent), where=self._full[at] > 0)
         row = self._row[at]
         calls: Floats = np.bincount(row, weights=share, minlength=self._rows).astype(np.float64)
@@ -253,10 +246,9 @@ class Impact:
 
 def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | None:
     """Return an operator's gains over a window of ``total_ns``; ``None`` without a model or a roof."""
-    if row.work is None or roof is None or total_ns <= 0:
-        return None
-    fraction = place(row.work, row.total / row.count, roof).fraction
-    if fraction is None or fraction <= 0:
+    at = row.placement(roof)
+    fraction = at.fraction if at else None
+    if total_ns <= 0 or fraction is None or fraction <= 0:
         return None
     times = [(target, row.total * fraction / target) for target in TARGETS if target > fraction]
     gains = tuple((target, then, (row.total - then) / total_ns) for target, then in times)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import findings_block, four_sections
-from pytest_perfgate.core.analysis.roofline import band, place
+from pytest_perfgate.core.analysis.roofline import band
 from pytest_perfgate.core.analysis.trace import bottleneck, tables
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
@@ -274,7 +274,7 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
         if row.work is None:
             continue
         moved[row.name] += int((row.work.bytes or 0) * row.count)
-        at = place(row.work, row.total / row.count, roof) if roof else None
+        at = row.placement(roof)
         wrong = wrong or bool(at and at.impossible)
         if at and at.compute is not None and at.ideal_ns:
             at_peak += at.compute * row.total
@@ -355,7 +355,7 @@ def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Se
         table = kernel_table(outside, limit=2 * content.survey.settings.top)
         return Section(title=OUTSIDE, blocks=(tables.brief(table, "launcher"),), anchor=bottleneck.anchor_of(OUTSIDE))
     for row in rows:
-        at = place(row.work, row.total / row.count, roof) if row.work and roof else None
+        at = row.placement(roof)
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
         of = library(row.kernel)
         kernel = f"longest kernel {short_name(row.kernel)}" if not content.survey.on_host else ""

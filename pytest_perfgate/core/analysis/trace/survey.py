@@ -324,13 +324,9 @@ _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int) -> MetricSet:
     """Return ``op_time(op=aten::mm, step=5)`` and the like; none if there would be more than ``most``."""
-    parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
-    devices = intervals.distinct(survey.device)
-    if len(devices) > 1:
-        parts += [(narrowed(survey, np.flatnonzero(survey.device == d)), labels(gpu=d)) for d in devices]
     made: list[Metric] = []
     ran = survey.has_kernels
-    for part, where in parts:
+    for part, where in stretches(survey, steps):
         for name, number, dimension, what in (*_operators(part), *(_kernels(part) if ran else ())):
             wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)
             made += [trace_metric(name, number, dimension, labelled) for labelled in wheres]
@@ -339,11 +335,25 @@ def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Lab
     return MetricSet(metrics=tuple(made))
 
 
+def stretches(survey: Survey, steps: Sequence[Survey]) -> list[tuple[Survey, Labels]]:
+    """Return the steps, and each device if there are several, with their scopes."""
+    parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
+    devices = intervals.distinct(survey.device)
+    if len(devices) > 1:
+        parts += [(narrowed(survey, np.flatnonzero(survey.device == d)), labels(gpu=d)) for d in devices]
+    return parts
+
+
+def call_times(survey: Survey) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return the operator rows of all calls, the call of each GPU row, and the GPU time of each call."""
+    owners, instance = np.unique(survey.owner, return_inverse=True)
+    return owners, instance, busy(survey.start, survey.end, instance, len(owners)).astype(np.float64)
+
+
 def _operators(part: Survey) -> Iterator[ScopedFigure]:
     if not len(part.rows):
         return
-    owners, instance = np.unique(part.owner, return_inverse=True)
-    spent = busy(part.start, part.end, instance, len(owners)).astype(np.float64)
+    owners, _, spent = call_times(part)
     names = np.where(owners >= 0, part.trace.name[np.maximum(owners, 0)], -1)
     numbers, group = np.unique(names, return_inverse=True)
     total, count = np.bincount(group, weights=spent), np.bincount(group)

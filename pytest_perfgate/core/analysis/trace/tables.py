@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Section, Table
 from pytest_perfgate.model.values import grouped
@@ -157,10 +156,10 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
     table: list[tuple[Cell, ...]] = []
     for row in rows:
         head = (row.name, row.call.shapes(), row.count, row.total)
-        if row.work is None:
+        at = row.placement(roof or Roof(basis=Basis.DATASHEET))
+        if row.work is None or at is None:
             table.append((*head, None, None, None, None, None, None, row.why))
             continue
-        at = place(row.work, row.total / row.count, roof or Roof(basis=Basis.DATASHEET))
         rates = (at.flops_rate, at.bandwidth, at.fraction)
         doubt = "INVALID: more than the hardware can do" if at.impossible else ""
         text = "; ".join(filter(None, (at.bound, doubt, row.work.note)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.inspect import inspect
+from pytest_perfgate.app.inspections import inspect
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
 from pytest_perfgate.wiring import built_ins

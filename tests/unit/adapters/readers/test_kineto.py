@@ -11,7 +11,7 @@ import pytest
 from pytest_perfgate.adapters.readers import kineto as kineto_halves
 from pytest_perfgate.adapters.readers import kineto as reader
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
-from pytest_perfgate.app.inspect import AnonymousInspector
+from pytest_perfgate.app.inspections import AnonymousInspector
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.privacy import Names

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspect import unknown
+from pytest_perfgate.app.inspections import unknown
 from pytest_perfgate.app.inspections.kineto import TABLES
 from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.trace_kinds import VIEWS, view_lines

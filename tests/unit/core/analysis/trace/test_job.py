@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_perfgate.app.inspect import every_view
+from pytest_perfgate.app.inspections import every_view
 from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob
 from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
 from pytest_perfgate.core.render.text import render_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.inspect import led_by_pictures, picture, pictures_document, view, views_of
+from pytest_perfgate.app.inspections import led_by_pictures, picture, pictures_document, view, views_of
 from pytest_perfgate.core.render.html import render_html
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Picture, Section

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.app.first_run import MOST, FirstRun, too_noisy
 from pytest_perfgate.app.measure import NoisyCall
-from pytest_perfgate.app.screening import MOST, FirstRun, too_noisy
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit

@@ -1,4 +1,4 @@
-"""Tests of core/analysis/tracelens/tables."""
+"""Tests of core/analysis/tracelens."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.core.analysis.operators import parse_call
-from pytest_perfgate.core.analysis.tracelens import nodes
-from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
+from pytest_perfgate.core.analysis.tracelens import nodes, reference_tables
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kineto_file import host, kernel, launch, surveyed, written

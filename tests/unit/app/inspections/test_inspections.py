@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.conclude import capture_notes
-from pytest_perfgate.app.inspect import AnonymousInspector, every_view, trusted, view, with_captures
+from pytest_perfgate.app.inspections import AnonymousInspector, every_view, trusted, view, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
