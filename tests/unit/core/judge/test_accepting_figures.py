@@ -401,8 +401,9 @@ def test_a_named_metric_must_be_a_figure_of_some_case(name: str) -> None:
     slowdowns = MetricSet(metrics=(registers(7), replace(registers(7), name="slowdown")))
     one = replace(one, measurement=one.measurement.with_metrics(slowdowns))
     check_named([other, one], ["registers"])
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as error:
         check_named([other, one], [name])
+    assert error.value.code.name == "accept-selection"
 
 
 def test_a_figure_that_moved_with_the_machine_is_accepted_with_a_reason() -> None:
