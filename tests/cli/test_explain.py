@@ -196,5 +196,6 @@ def test_a_word_that_has_another_name_here_leads_to_it(place: Place, word: str) 
 
 
 def test_words_of_which_one_stands_nowhere_are_not_guessed() -> None:
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as error:
         explain("bank conflicts")
+    assert error.value.code.name == "explain-unknown"

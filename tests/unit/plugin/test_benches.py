@@ -1,4 +1,4 @@
-"""What a call waits for, and what ``perfgate.read`` takes: a file, a pattern, or a list of files of one job."""
+"""What a call waits for, what a measuring process keeps of it, and what ``perfgate.read`` takes: a file, a list."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.plugin.benches import Bench, awaited, read_artifact
-from pytest_perfgate.plugin.calls import Brought
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
+from pytest_perfgate.model.metric import Analysis, MetricSet, Problem
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Plan
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Work
+from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, awaited, read_artifact
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 from pytest_perfgate.plugin.fixture import Perfgate
+from tests.reports import DEVICE, measurement
+from tests.unit.core.judge.bench import limit
 
 
 class _Bench:
@@ -87,20 +92,127 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-class _Inspector:
-    name, options = "fake", ()
+class _Measuring:
+    """Times each call with the number that it returns, in nanoseconds."""
 
-    def __init__(self, *devices: str) -> None:
+    instruments = SimpleNamespace(inspectors=())
+
+    def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
+        del plan
+        return Capture(
+            key=call.key, samples=(), device=DEVICE, identity=Identity(device="d"), work=call.work, limits=call.limits
+        )
+
+    def capture_brought(self, plan: Plan, one: Brought) -> Capture:
+        del plan
+        identity = Identity(device="d", timer=one.kind)
+        return Capture(
+            key=one.key, samples=one.samples(), device=DEVICE, identity=identity, work=one.work, limits=one.limits
+        )
+
+    def samples(self, call: MeasuredCall, plan: Plan) -> Samples:
+        return Samples(durations=(call.fn(),) * 3, timer="host", stop=Stop.COUNT, batch=plan.calls)
+
+
+def measuring(*limits: Limit) -> tuple[Any, MeasuringBench]:
+    fake: Any = _Measuring()
+    case = Case(nodeid="t.py::test_a", limits=limits, plan=Plan())
+    bench = MeasuringBench(case, fake)
+    return Perfgate(case, bench), bench
+
+
+def test_a_figure_belongs_to_the_call_before_it_and_the_first_ones_to_the_first_call() -> None:
+    gate, bench = measuring()
+    gate.metric("loaded", 0)
+    for name in ("a", "b", "c"):
+        gate(int, name=name)
+        gate.metric(f"loss_{name}", 1)
+    figures = {capture.key.name: [one.name for one in capture.readings] for capture in bench.captures()}
+    assert figures == {"a": ["loaded", "loss_a"], "b": ["loss_b"], "c": ["loss_c"]}
+
+
+def test_figures_of_a_test_without_a_call_are_those_of_the_test() -> None:
+    gate, bench = measuring()
+    gate.metric("loss", 1)
+    gate.metric("tokens", 2)
+    ((key, names),) = [(str(one.key), [each.name for each in one.readings]) for one in bench.captures()]
+    assert (key, names) == ("t.py::test_a", ["loss", "tokens"])
+
+
+def test_a_call_that_its_check_refuses_has_no_time() -> None:
+    gate, bench = measuring()
+    gate(int, name="right", check=lambda result: result == 0)
+    with pytest.raises(PerfgateError, match="check= returned") as error:
+        gate(int, name="wrong", check=lambda result: result == 1)
+    assert error.value.code.name == "check-failed"
+    assert [capture.key.name for capture in bench.captures()] == ["right"]
+    assert {key.name: why.partition(":")[0] for key, why in bench.raised.items()} == {
+        "wrong": "call raised PerfgateError"
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "of_call"), [(("eager", "ours"), False), (("ours", "eager"), False), (("ours", "eager"), True)]
+)
+def test_a_call_and_its_reference_are_timed_in_turns(names: tuple[str, ...], of_call: bool) -> None:
+    text, times = "speedup(over=eager) >= 1.2x", {"ours": 1e6, "eager": 3e6}
+    gate, bench = measuring(*([] if of_call else [limit(text)]))
+    for name in names:
+        gate(lambda name=name: times[name], name=name, limits=(text,) if of_call and name == "ours" else ())
+    references = {
+        one.key.name: [(each.over, each.ours, each.theirs) for each in one.references] for one in bench.captures()
+    }
+    assert references == {"ours": [("eager", (1e6,), (3e6,))], "eager": []}
+
+
+def test_work_limits_and_notes_reach_what_was_measured() -> None:
+    gate, bench = measuring()
+    gate(int, name="call", work=Work(flops=2.0, working_set=8), limits=["time <= 1s"])
+    gate.record([1.5, 2.0], "us", name="elsewhere", work=Work(bytes=4.0), limits=["time <= 2s"])
+    with gate.region("part", limits=["time <= 3s"]):
+        pass
+    gate.note("tile", 64)
+    kept = {one.key.name: one for one in bench.captures()}
+    assert {name: one.limits for name, one in kept.items()} == {
+        "call": ("time <= 1s",), "elsewhere": ("time <= 2s",), "part": ("time <= 3s",),
+    }  # fmt: skip
+    assert kept["call"].work == Work(flops=2.0, working_set=8)
+    assert kept["elsewhere"].work == Work(bytes=4.0)
+    assert kept["elsewhere"].samples[0].durations == (1500.0, 2000.0)
+    assert len(kept["part"].samples[0].durations) == 1
+    assert {one.identity.notes for one in kept.values()} == {(("tile", "64"),)}
+
+
+def test_a_call_that_was_measured_before_has_the_samples_of_all_processes() -> None:
+    measured = measurement("test_k", 1e6)
+    case = Case(nodeid=measured.key.nodeid, limits=(), plan=Plan())
+    bench = JudgedBench(case, {measured.key: measured}.get, lambda key: f"no process timed {key.name}")
+    gate: Any = Perfgate(case, bench)
+    view = gate(int)
+    assert (view.result, view.time) == (0, 1e6)
+    assert gate.kept(measured.key) == measured.processes
+    lost = gate(int, name="other")
+    assert bench.samples(lost.key) == ()
+    with pytest.raises(PerfgateError, match="no process timed other"):
+        _ = lost.time
+
+
+class _Inspector:
+    name = "fake"
+
+    def __init__(self, *devices: str, options: tuple[tuple[str, str], ...] = ()) -> None:
         self.paths: list[str] = []
-        self.devices = devices
+        self.devices, self.options, self.chosen = devices, options, dict[str, str]()
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return bool(head) and path.exists()
 
-    def inspect(self, paths: list[Path], options: object) -> Analysis:
-        del options
-        self.paths = [path.name for path in paths]
-        return Analysis(kind="fake", subject="fake", metrics=MetricSet(), views={}, devices=self.devices)
+    def inspect(self, paths: list[Path], options: dict[str, str]) -> Analysis:
+        self.paths, self.chosen = [path.name for path in paths], options
+        problems = (Problem(code="file-doubt", what="events were lost", retry=False),)
+        return Analysis(
+            kind="fake", subject="fake", metrics=MetricSet(), views={}, devices=self.devices, problems=problems
+        )
 
 
 @pytest.mark.parametrize(("devices", "key"), [(("sm_90",), "sm_90"), (("", "H100 X", "H100 X"), "H100-X"), ((), None)])
@@ -110,6 +222,19 @@ def test_a_file_is_of_the_device_that_it_names(tmp_path: Path, devices: tuple[st
     brought = Brought(CaseKey(nodeid="t"), "read")
     read_artifact(brought, [str(tmp_path / "a.json")], [inspector], [])
     assert (brought.device.key if brought.device else None) == key
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"), [((("limits", "..."),), {"limits": "time <= 1s\noverlap >= 80%"}), ((("rank", "..."),), {})]
+)
+def test_a_file_is_read_for_the_limits_of_its_test_and_of_its_call(tmp_path: Path, options: Any, chosen: Any) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    one = _Inspector(options=options)
+    inspector: Any = one
+    brought = Brought(CaseKey(nodeid="t"), "read", limits=("overlap >= 80%",))
+    read_artifact(brought, [str(tmp_path / "a.json")], [inspector], ["time <= 1s"])
+    assert one.chosen == chosen
+    assert [problem.what for problem in brought.problems] == ["events were lost"]
 
 
 def test_patterns_and_names_of_files_are_read_in_the_order_given(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_neither_its_fixtures_nor_its_body_run() -> None:
 
     item: Any = Item()
     spare(item, ())
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError, match="here too"):
         item.setup()
     spare(item, {FATAL})
     item.setup()

@@ -96,8 +96,9 @@ def test_an_arm_whose_facts_do_not_read_is_built_again(repo: Path, text: str) ->
 def test_each_build_is_announced_before_it_starts_and_a_reused_arm_is_not(repo: Path) -> None:
     store, lines = ArmStore(repo, ArmSettings(mode="overlay", build=("false",))), list[str]()
     store.tell = lines.append
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as error:
         store.prepare("base", "HEAD")
+    assert error.value.code.name == "arm-build-failed"
     assert [line.partition(" (HEAD, ")[0] for line in lines] == ["making the base build"]
     store = ArmStore(repo, ArmSettings(mode="worktree"))
     store.tell = lines.append

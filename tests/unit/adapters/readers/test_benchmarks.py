@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_perfgate.adapters.readers.benchmarks import READERS
 from pytest_perfgate.app.inspections import inspect
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.wiring import built_ins
 
 
@@ -127,7 +130,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "google: units": (google(*(run(u, 1, u) for u in ("s", "ms", "us", "ns"))), [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)]),
     "google: a name with everything": (google(run("BM<int, 4>/8/threads:4/real_time", 2)), [("BM<int, 4>/8/threads:4/real_time", 2)]),
     "google: repetitions": (google(*REPEATS), [("a", 11)]),
-    "google: repetitions and aggregates": (google(*REPEATS, total("a", "mean", 17), total("a", "median", 11), total("a", "cv", 0.6)), [("a", 11)]),
+    "google: repetitions and aggregates": (google(*REPEATS, total("a", "mean", 17), total("a", "median", 12), total("a", "cv", 0.6)), [("a", 12)]),
     "google: aggregates alone": (google(total("a", "mean", 17), total("a", "median", 11), total("a", "stddev", 9)), [("a", 11)]),
     "google: a mean alone": (google(total("a", "mean", 17)), [("a", 17)]),
     "google: a fit is no benchmark": (google(run("BM/8", 10), *FITS), [("BM/8", 10)]),
@@ -145,6 +148,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "nvbench: sidecars": (nvbench(state(SIDECAR, MEAN)), [("copy[T=F32]", 2e6)]),
     "nvbench: the value is not first": (nvbench(state(figure("nv/cold/time/gpu/mean", 0.002, {"name": "unit", "value": "s"}))), [("copy[T=F32]", 2e6)]),
     "nvbench: on the host alone": (nvbench(state(figure("nv/cpu_only/time/cpu/mean", "0.002"), device=None), devices=None), [("copy[T=F32]", 2e6)]),
+    "nvbench: in batches before the host's clock": (nvbench(state(HOST, BATCH)), [("copy[T=F32]", 3e6)]),
     "nvbench: in batches alone": (nvbench(state(BATCH)), [("copy[T=F32]", 3e6)]),
     "nvbench: a state without a name": (nvbench(state(MEAN, name=None, axis_values=[{"name": "N", "value": "8"}])), [("copy[N=8]", 2e6)]),
     "nvbench: no axes": (nvbench(state(MEAN, name="")), [("copy", 2e6)]),
@@ -166,6 +170,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "pytest-benchmark: no full name": (ours({"name": "a", "stats": {"median": 1e-6}}), [("a", 1e3)]),
     "pytest-benchmark: keys sorted, data": (json.dumps(ours(bench(data=[1e-6] * 999)), indent=4, sort_keys=True), [("t.py::a", 1e3)]),
     "asv: 2": (asv({"b.T.time_x": [[1e-6], []], "b.time_p": [[1e-6, 2e-6], [["1", "2"]]]}), [("b.T.time_x", 1e3), ("b.time_p[1]", 1e3), ("b.time_p[2]", 2e3)]),
+    "asv: 2, the last parameter changes first": (asv({"b.time_p": [[1e-6, 2e-6, 3e-6, 4e-6], [["1", "2"], ["a", "b"]]]}), [("b.time_p[1-a]", 1e3), ("b.time_p[1-b]", 2e3), ("b.time_p[2-a]", 3e3), ("b.time_p[2-b]", 4e3)]),
     "asv: 2, columns in another order": (asv({"b.time_x": [[["1"]], [1e-6]]}, ("params", "result")), [("b.time_x[1]", 1e3)]),
     "asv: 2, a number alone": (asv({"b.time_x": [1e-6, []], "b.time_p": [1e-6, [["1", "2"]]]}), [("b.time_x", 1e3), ("b.time_p[1]", 1e3)]),
     "asv: 1, keys sorted": (json.dumps(FIRST, indent=4, sort_keys=True), [("b.time_p[1]", 2e3), ("b.time_x", 1e3)]),
@@ -188,6 +193,8 @@ ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", NO_TIME.replace("real_time", "nv/cold/time/gpu/mean"))]),
     "nvbench: nothing": (nvbench(state()), [("copy[T=F32]", "the file has no time for it")]),
     "pytest-benchmark: no number": (ours(bench(median=math.nan)), [("t.py::a", NO_TIME.replace("real_time", "median"))]),
+    "hyperfine: a run ended by a signal": ({"results": [{"command": "a", "median": 1, "mean": 1, "exit_codes": [0, None]}]}, [("a", "a run failed: ended by a signal")]),
+    "hyperfine: a run failed": ({"results": [{"command": "a", "median": 1, "mean": 1, "exit_codes": [0, 3]}]}, [("a", "a run failed: exit code 3")]),
     "asv: failed in all": (asv({"b.time_p": [None, [["1", "2"]]]}), [("b.time_p[1]", "failed"), ("b.time_p[2]", "failed")]),
     "asv: cut short": (asv({"b.time_p": [[], [["1"]]]}), [("b.time_p[1]", "failed")]),
     "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "skipped by its setup"), ("b.time_y", "failed"), ("b.time_z", NO_TIME.replace("real_time", "result"))]),
@@ -246,10 +253,14 @@ def test_what_does_not_read_is_refused(analysed, name) -> None:
 def test_what_stands_beside_a_time_is_of_the_same_clock(analysed) -> None:
     analysis = analysed(nvbench(state(BATCH, figure("nv/batch/sample_size", "7"), figure("nv/cold/sample_size", "9"))))
     assert analysis.metrics.find("time")[0].note == "mean, back to back of 7"
-    analysis = analysed(
-        nvbench(state(figure("nv/cpu_only/time/cpu/mean", "1"), figure("nv/cpu_only/bw/item_rate", "5")))
-    )
-    assert analysis.metrics.find("throughput")[0].value == 5
+
+
+@pytest.mark.parametrize("clock", ["cold", "cpu_only"])
+@pytest.mark.parametrize(("tag", "name"), [("item_rate", "throughput"), ("global/bytes_per_second", "bandwidth")])
+def test_rates_of_nvbench_have_our_names(analysed, clock: str, tag: str, name: str) -> None:
+    time = figure(f"nv/{clock}/time/{'gpu' if clock == 'cold' else 'cpu'}/mean", "1")
+    metrics = analysed(nvbench(state(time, figure(f"nv/{clock}/bw/{tag}", "5")))).metrics.metrics
+    assert [(one.name, one.value) for one in metrics] == [("time", 1e9), (name, 5)]
 
 
 def test_a_folder_names_the_files_that_could_be_meant(tools, tmp_path) -> None:
@@ -327,6 +338,55 @@ def test_a_file_has_the_figures_of_its_user(analysed, name) -> None:
     figures = [metric for metric in analysed(body).metrics.metrics if metric.name not in {"time", "bandwidth"}]
     assert {dict(m.labels).get("name", m.name): m.value for m in figures} == wanted
     assert {m.name for m in analysed(google(run("a", 1, x=math.nan))).metrics.absent} == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "dimensions"),
+    [
+        ("google", {"probes": Dimension.PLAIN, "adds/s": Dimension.PLAIN, "CYCLES": Dimension.PLAIN}),
+        ("asv", {"track_loss": Dimension.PLAIN, "peakmem_x": Dimension.BYTES}),
+        ("hyperfine: 1", {"user": Dimension.TIME, "system": Dimension.TIME, "memory_usage_byte": Dimension.BYTES}),
+        ("hyperfine: 2", {"time_user": Dimension.TIME, "memory_peak_resident": Dimension.BYTES}),
+    ],
+)
+def test_a_figure_of_a_user_has_the_dimension_that_its_tool_names(analysed, name, dimensions) -> None:
+    metrics = analysed(OWN[name][0]).metrics.metrics
+    own = {dict(one.labels).get("name", one.name): one.dimension for one in metrics if one.name != "time"}
+    assert own == dimensions
+
+
+@pytest.mark.parametrize(
+    ("tool", "body", "scatter"),
+    [
+        ("pytest-benchmark", ours(bench()), 0.05),
+        ("pytest-benchmark", ours(bench(stddev=None)), None),
+        ("google-benchmark", google(run("a", 1), run("a", 3)), 2**0.5 / 2),
+        ("google-benchmark", google(total("a", "mean", 4), total("a", "cv", 0.25)), 0.25),
+        ("google-benchmark", google(run("a", 1)), None),
+        ("nvbench", nvbench(state(MEAN, figure("nv/cold/time/gpu/stdev/relative", 0.3))), 0.3),
+        ("nvbench", nvbench(state(MEAN, figure("nv/cold/time/cpu/stdev/relative", 0.3))), None),
+        ("hyperfine", {"results": [{"command": "a", "median": 1, "mean": 2, "stddev": 1}]}, 0.5),
+    ],
+)
+def test_the_scatter_is_the_relative_standard_deviation(tmp_path: Path, tool: str, body: Any, scatter: Any) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(body))
+    (result,) = READERS[tool](tmp_path / "x.json").results
+    assert result.scatter == pytest.approx(scatter)
+
+
+@pytest.mark.parametrize(
+    ("tool", "body", "origin"),
+    [
+        ("asv", asv({"b.time_x": [[1e-6]]}), ("a" * 40, "2026-01-01T00:00:00+00:00", "box")),
+        ("pytest-benchmark", ours(bench(), datetime="2026-05-02"), ("c0ffee1", "2026-05-02", "Xeon")),
+        ("google-benchmark", google(run("a", 1), host_name="box"), ("", "2026", "box")),
+        ("nvbench", nvbench(state(MEAN)), ("", "", "H200")),
+    ],
+)
+def test_a_file_names_its_commit_its_day_and_its_machine(tmp_path: Path, tool: str, body: Any, origin: Any) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(body))
+    file = READERS[tool](tmp_path / "x.json")
+    assert (file.commit, file.when, file.machine) == origin
 
 
 def test_a_benchmark_without_a_time_of_its_own_lacks_none(analysed) -> None:

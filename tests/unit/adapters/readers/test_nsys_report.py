@@ -108,7 +108,7 @@ def test_no_table_of_the_environment_can_be_read(export) -> None:
 
 @pytest.mark.parametrize("statement", ["DELETE FROM StringIds", "CREATE TABLE x(a)", "ATTACH ':memory:' AS m"])
 def test_nothing_can_be_written(export, statement) -> None:
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError, match="not authorized"):
         read_nsys(export)._db.rows(statement)
 
 
@@ -229,8 +229,9 @@ def test_a_block_of_variables_goes_even_if_a_number_meets_it(tmp_path) -> None:
 def test_a_file_that_is_no_export_is_refused_and_leaves_nothing(tmp_path) -> None:
     path = tmp_path / "x.sqlite"
     path.write_bytes(b"SQLite format 3\0" + b"\0" * 500)
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as error:
         scrub(path, tmp_path / "y.sqlite")
+    assert error.value.code.name == "nsys-damaged"
     assert [p.name for p in tmp_path.iterdir()] == ["x.sqlite"]
 
 

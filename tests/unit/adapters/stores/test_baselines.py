@@ -33,8 +33,9 @@ def complaint(store: Baselines, file: Path, text: str | bytes) -> PerfgateError:
     file.write_bytes(data)
     with pytest.raises(PerfgateError) as caught:
         store.read(DEVICE, "tests/test_k.py")
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as refused:
         store.write([accepted("test_new")])
+    assert refused.value.code is caught.value.code
     assert file.read_bytes() == data, "nothing is lost"
     return caught.value
 

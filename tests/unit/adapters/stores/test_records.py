@@ -423,7 +423,7 @@ def test_an_older_record_is_not_taken_for_one_that_a_full_disk_refused(
 
     older = records.write(REPORT)
     monkeypatch.setattr(module, "write_atomically", refused)
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError, match="No space left on device"):
         records.write(replace(REPORT, started="2027-01-01T00:00:00+00:00"))
     with pytest.raises(PerfgateError, match="could not write") as error:
         records.read()

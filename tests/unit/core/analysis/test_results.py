@@ -226,7 +226,7 @@ def test_runs_against_each_other() -> None:
     )
     (slowdown,) = runs.compared(old, new).metrics
     assert slowdown.value == pytest.approx(0.2)
-    assert slowdown.low < 0.2 < slowdown.high
+    assert (slowdown.low, slowdown.high) == pytest.approx((1.2 * 0.995 / 1.005 - 1, 1.2 * 1.005 / 0.995 - 1))
     assert "test_b" in runs.dropped(old, new)[0].what
     assert runs.dropped(old, old) == ()
     assert len(runs.comparison_table(old, new).rows) == 1
@@ -264,18 +264,48 @@ def test_runs_measured_in_other_ways_are_not_compared() -> None:
     assert runs.pairs(run(case("test_a", 1e6)), run(other)) == []
 
 
-def test_a_median_is_held_against_a_median() -> None:
-    old, new = (
-        BenchResult(name="a", time=2e3, statistic="mean"),
-        BenchResult(name="a", time=1e3, also=(("mean", 3e3),)),
+MEAN, MEDIAN = BenchResult(name="a", time=2e3, statistic="mean"), BenchResult(name="a", time=4e3)
+BOTH = replace(MEDIAN, also=(("mean", 3e3),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "slowdown"),
+    [
+        (MEAN, BOTH, 0.5),
+        (BOTH, replace(MEAN, time=6e3), 1.0),
+        (BOTH, replace(BOTH, time=5e3), 0.25),
+        (MEAN, MEDIAN, None),
+        (MEAN, replace(MEAN, statistic="mean, on the host"), None),
+    ],
+    ids=["the later has both", "the earlier has both", "both have both", "other statistics", "other clocks"],
+)
+def test_one_statistic_of_both_sides_is_compared(old: BenchResult, new: BenchResult, slowdown: float | None) -> None:
+    assert [one.value for one in benchmarks.comparison_metrics([old], [new]).metrics] == (
+        [] if slowdown is None else [pytest.approx(slowdown)]
     )
-    (slowdown,) = benchmarks.comparison_metrics([old], [new]).metrics
-    assert slowdown.value == pytest.approx(0.5)
-    assert benchmarks.differing([old], [new]) == ((), ())
-    other = BenchResult(name="a", time=1e3, statistic="mean, on the host")
-    assert not benchmarks.comparison_metrics([old], [other]).metrics
-    (problem,) = benchmarks.differing([old], [other])[1]
-    assert (problem.code, "mean, then mean, on the host" in problem.what) == ("benchmark-unlike", True)
+    findings, problems = benchmarks.differing([old], [new])
+    sides = [f"({old.statistic}, then {new.statistic})" in problem.what for problem in problems]
+    assert (findings, [problem.code for problem in problems], sides) == (
+        ((), [], []) if slowdown is not None else ((), ["benchmark-unlike"], [True])
+    )
+
+
+def test_a_benchmark_is_compared_with_itself_on_its_own_device() -> None:
+    old, new = (
+        [BenchResult(name="a", time=time, device=device) for device, time in side.items()]
+        for side in ({"H100": 1e3, "A100": 2e3}, {"A100": 2.5e3, "L4": 9e3})
+    )
+    assert [one.value for one in benchmarks.comparison_metrics(old, new).metrics] == [0.25]
+    (finding,), (problem,) = benchmarks.differing(old, new)
+    assert (finding.title, problem.what) == ("1 new benchmark", "1 benchmark gone or without a time now: a")
+
+
+def test_what_slowed_most_is_the_first_row() -> None:
+    before, after = {"a": 1e3, "b": 1e3, "c": 1e3}, {"a": 1.1e3, "b": 2e3, "c": 0.5e3}
+    old, new = ([BenchResult(name=name, time=time) for name, time in side.items()] for side in (before, after))
+    rows = [row[0] for row in benchmarks.benchmark_comparison_table(old, new).rows]
+    of_runs = (run(*(case(f"test_{name}", time) for name, time in side.items())) for side in (before, after))
+    assert (rows, [row[0][-1] for row in comparison_table(*of_runs).rows]) == (["b", "a", "c"],) * 2
 
 
 def test_benchmarks_of_one_name_meet_in_their_order() -> None:

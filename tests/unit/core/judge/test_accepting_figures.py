@@ -109,6 +109,13 @@ def test_the_time_stays_where_a_figure_alone_got_worse() -> None:
     ]
 
 
+@pytest.mark.parametrize(("then", "worse"), [(None, False), (126, True), (130, False)])
+def test_a_figure_is_worse_only_against_an_accepted_one(then: float | None, worse: bool) -> None:
+    before = None if then is None else accepted(0.0, figures=(figure("registers", then),))
+    (step,) = acceptance_json([decision(report(LIMIT, registers(128), before=before), before)])[0]["figures"]
+    assert (step["before"], step["after"], step["worse"]) == (then, 128, worse)
+
+
 def test_a_record_whose_worse_figure_was_accepted_is_accepted_once() -> None:
     duration = Metric(name="duration", value=412e3, dimension=TIME)
     before = accepted(0.0, figures=(figure("duration", 300e3, TIME),))
@@ -401,8 +408,9 @@ def test_a_named_metric_must_be_a_figure_of_some_case(name: str) -> None:
     slowdowns = MetricSet(metrics=(registers(7), replace(registers(7), name="slowdown")))
     one = replace(one, measurement=one.measurement.with_metrics(slowdowns))
     check_named([other, one], ["registers"])
-    with pytest.raises(PerfgateError):
+    with pytest.raises(PerfgateError) as error:
         check_named([other, one], [name])
+    assert error.value.code.name == "accept-selection"
 
 
 def test_a_figure_that_moved_with_the_machine_is_accepted_with_a_reason() -> None:

@@ -133,9 +133,7 @@ def test_a_warm_cache_of_unknown_size_is_not_guessed() -> None:
 
 def test_a_dtype_without_a_peak_names_those_that_have_one() -> None:
     gemm = measured(1e6, work=Work(flops=1e9, dtype="fp8"))
-    assert why(
-        gemm, "mfu"
-    ) == "there is no measured ceiling for fp8: those of this device are for bf16" or "fp8" in why(gemm, "mfu")
+    assert why(gemm, "mfu") == "there is no measured ceiling for fp8: those of this device are for bf16"
     bare = measured(1e6, work=Work(flops=1e9))
     assert "without dtype" in why(bare, "mfu")
 

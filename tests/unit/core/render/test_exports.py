@@ -10,6 +10,7 @@ import pytest
 from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.core.render.exports import (
     FORMS,
+    accepted_since,
     figures_table,
     render_action,
     render_bencher,
@@ -17,12 +18,12 @@ from pytest_perfgate.core.render.exports import (
     render_pytorch,
 )
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.metric import Metric, Problem, labels
-from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.measurement import Baseline, Environment
+from pytest_perfgate.model.metric import Figure, Metric, Problem, labels
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
-from tests.reports import case, run
+from tests.reports import DEVICE, baseline, case, run
 
 OTHER = Device(key="NVIDIA-H100", name="NVIDIA H100", kind="gpu")
 MORE = (
@@ -83,12 +84,39 @@ def test_openmetrics_keep_the_rules_and_the_base_units() -> None:
     assert sorted(times.values()) == pytest.approx([2e-4, 1e-3])
     assert all('device="NVIDIA-H200"' in own and "c0ffee" not in own for own in times)
     assert sorted(by_name["perfgate_failed"].values()) == [0, 0, 1]
+    warned = replace(SLOW, verdicts=tuple(replace(one, effect=Effect.WARN) for one in SLOW.verdicts))
+    assert list(families(render_openmetrics(run(warned)))["perfgate_failed"].values()) == [0]
     assert list(by_name["perfgate_peak_memory_bytes"].values()) == [2.0**20]
     ((speedup, value),) = by_name["perfgate_speedup_ratio"].items()
     assert (value, 'over="torch"' in speedup) == (1.5, True)
     ((own, _),) = by_name["perfgate_my_own"].items()
     assert r'of_device="a\"\\\nb"' in own
     assert families(render_openmetrics(EMPTY)) == {}
+
+
+@pytest.mark.parametrize(
+    ("dimension", "name", "value", "unit"),
+    [
+        (Dimension.TIME, "seconds", 2e-9, "ns"),
+        (Dimension.FRACTION, "ratio", 2, "fraction"),
+        (Dimension.RATIO, "ratio", 2, "ratio"),
+        (Dimension.BYTES, "bytes", 2, "B"),
+        (Dimension.BANDWIDTH, "bytes_per_second", 2, "B/s"),
+        (Dimension.FLOPS, "flops_per_second", 2, "FLOP/s"),
+        (Dimension.WORK, "flops", 2, "FLOP"),
+        (Dimension.RATE, "per_second", 2, "1/s"),
+        (Dimension.CLOCK, "hertz", 2, "Hz"),
+        (Dimension.TEMPERATURE, "celsius", 2, "°C"),
+        (Dimension.POWER, "watts", 2, "W"),
+        (Dimension.COUNT, "", 2, "count"),
+    ],
+)
+def test_each_dimension_has_its_unit(dimension: Dimension, name: str, value: float, unit: str) -> None:
+    report = run(with_metrics(case("test_a", 1e5), Metric(name="x", value=2.0, dimension=dimension)))
+    family = f"perfgate_x_{name}".rstrip("_")
+    assert list(families(render_openmetrics(report))[family].values()) == [value]
+    (row,) = (row for row in figures_table(entries(report)).rows if row[8] == "x")
+    assert (row[10], row[13]) == (2.0, unit)
 
 
 def test_a_slowdown_is_the_one_that_was_judged() -> None:
@@ -161,6 +189,7 @@ def test_the_benchmark_database_of_pytorch_reads_it() -> None:
     jsonschema.validate(rows, PYTORCH)
     time = next(row for row in rows if row["metric"]["name"] == "time")
     assert time["metric"]["benchmark_values"] == [2e5]
+    assert time["metric"]["extra_info"] == {"unit": "ns", "low": pytest.approx(1.99e5), "high": pytest.approx(2.01e5)}
     assert (time["benchmark"]["dtype"], time["benchmark"]["extra_info"]["commit"]) == ("bf16", "c0ffee")
     assert time["dependencies"] == {"torch": {"version": "2.6.0"}}
     assert "speedup(over=torch)" in {row["metric"]["name"] for row in rows}
@@ -197,3 +226,40 @@ def test_every_figure_has_a_row() -> None:
     assert time["low"] < time["value"] < time["high"]
     speedup = next(row for row in rows if row["metric"] == "speedup")
     assert (speedup["scope"], speedup["low"]) == ("over=torch", None)
+
+
+def spills(value: float) -> tuple[Figure, ...]:
+    return (Figure(name="spills", value=value, dimension=Dimension.COUNT),)
+
+
+LINE = baseline("test_a", 1e6, figures=spills(2))
+LATER = replace(LINE, time=1.5e6, when="2026-06-03", who="Ada", why="wider tiles")
+SIGNED = "2026-06-03, Ada: wider tiles"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "text"),
+    [
+        (LINE, LATER, f"1 ms -> 1.5 ms (+50.0 %); {SIGNED}"),
+        (LATER, replace(LINE, when="2026-07-01", why=""), "1.5 ms -> 1 ms (-33.3 %); 2026-07-01: no reason"),
+        (LINE, replace(LATER, time=0.0, figures=spills(5)), f"spills 2 -> 5; {SIGNED}"),
+        (LINE, replace(LATER, figures=spills(2)), f"1 ms -> 1.5 ms (+50.0 %); {SIGNED}"),
+        (None, LATER, f"1.5 ms (new), spills 2 (new); {SIGNED}"),
+        (LINE, None, "removed"),
+        (LINE, replace(LINE, time=9e6), None),
+    ],
+    ids=["slower", "faster", "a figure", "the same figure", "new", "gone", "no new reason"],
+)
+def test_what_was_accepted_since_a_revision(then: Baseline | None, now: Baseline | None, text: str | None) -> None:
+    sides = ({} if line is None else {(line.key, DEVICE.key): line} for line in (then, now))
+    assert list(accepted_since(*sides)) == ([] if text is None else [f"{LINE.key}: {text}"])
+
+
+def test_what_was_accepted_on_several_devices_names_them() -> None:
+    then = {(LINE.key, key): LINE for key in (DEVICE.key, OTHER.key)}
+    now = {(LINE.key, OTHER.key): LATER}
+    steps = [step.partition("; ")[0] for step in accepted_since(then, now)]
+    assert steps == [
+        f"{LINE.key} on NVIDIA-H100: 1 ms -> 1.5 ms (+50.0 %)",
+        f"{LINE.key} on NVIDIA-H200: removed",
+    ]

@@ -222,7 +222,9 @@ def test_acceptance_in_words() -> None:
         "2 would be accepted; 1 without a time",
         "warning  1 of 3 cases further from its anchor than the setting anchor allows, so CI fails; if intended: perfgate accept --anchor",
     ]
-    assert [d["change"] for d in acceptance_json(decisions)] == ["slower", "new", "without a time"]
+    assert [(row["change"], row["before_ns"], row["after_ns"]) for row in acceptance_json(decisions)] == [
+        ("slower", 1e6, 1.2e6), ("new", None, 1e6), ("without a time", 1e6, None),
+    ]  # fmt: skip
     assert list(acceptance_lines([])) == ["nothing to accept"]
 
 
