@@ -225,7 +225,8 @@ def _imported_names(module: ast.Module) -> Scope:
 def _taken_names(module: ast.Module) -> Iterator[_Taken]:
     """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
     scope, sources = defined(module.body), _imported_names(module)
-    nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
+    marks = chain.from_iterable(marks for _, marks in marks_in(module))
+    nodes = [ast.Call(mark, [], []) if isinstance(mark, (ast.Name, ast.Attribute)) else mark for mark in marks]
     visited: set[str] = set()
     while nodes:
         node = nodes.pop()
@@ -281,7 +282,6 @@ def _place_of(file: str) -> str:
 
 CONFTEST, PACKAGE = "conftest.py", "__init__.py"
 WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
 PLUGINS, EVERY = "pytest_plugins", "*"
 _IMPORT, _HOOK = "import ", "pytest_"
 

@@ -192,7 +192,7 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
             node, new = f"{path}::{test}", names.get(test, test)
             places = [path] if new in now[path] else [place for place in now if test in now[place]]
             after = [f"{place}::{new if place == path else test}" for place in places]
-            outside = new in left_out or path in here or not reach.holds(node)
+            outside = (after and new in left_out) or path in here or not reach.holds(node)
             if not outside and here.isdisjoint({node, *after}) and (after or node not in lined):
                 place = after[0] if after and after[0] != node else "here"
                 yield f"{node}: {f'{place}, and not collected' if after else 'gone, or not gated any more'}"

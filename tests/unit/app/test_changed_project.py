@@ -125,6 +125,14 @@ def test_a_test_without_a_line_that_the_change_hides_is_named_in_ci(now: str, na
     assert hidden_names({"test_t.py": (STATED, now)}, there) == names
 
 
+def test_the_only_test_of_a_file_that_loses_its_gate_is_named() -> None:
+    plain = STATED.replace("@limit", "").replace("perfgate", "other")
+    assert hidden_names({"test_t.py": (STATED, plain)}, {"test_k.py::test_k"}) == (
+        "test_t.py::TestOne::test_b: gone, or not gated any more",
+        "test_t.py::test_a: gone, or not gated any more",
+    )
+
+
 def test_a_deleted_test_with_a_line_is_left_to_the_note_on_its_line() -> None:
     names = ("test_t.py::test_a[1]", "test_t.py::TestOne::test_b")
     lined = tuple(replace(accepted(1.0), key=CaseKey(nodeid=name)) for name in names)

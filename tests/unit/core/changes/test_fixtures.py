@@ -175,6 +175,12 @@ def test_of_a_module_what_limits_and_work_of_a_call_name_is_told(keyword: str, n
     assert fixture_sources({"tests/test_k.py": (f"{test}def test_b(perfgate): pass\n", {"test_b"})}, changed) == {}
 
 
+def test_a_decorator_of_a_module_is_called_and_no_kernel() -> None:
+    test = "from pk import sizes\n@sizes.dot\ndef test_dot(perfgate):\n    perfgate(sizes.listed)\n"
+    changed = {"src/pk/sizes.py": (MODULE, MODULE.replace("return n", "return -n").replace("return [1]", "return [2]"))}
+    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"src/pk/sizes.py": ("dot",)}
+
+
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", LOOSE, "matrix", "quiet")}  # it imports pk, and nothing there uses it
