@@ -74,7 +74,8 @@ class Accepted:
         if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
         if (then := then or self._line_before_move(measurement.key, device)) is None:
-            return now, None
+            # a line that came with the change cannot clear it: like one run, it leaves that to base and head
+            return (replace(now, runs=1, scatter=0.0) if self.base.commit else now), None
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
 

@@ -80,7 +80,9 @@ def absent_tests(change: JudgedChange) -> Differences:
     present = suite.collected | suite.deselected
     if change.gate_judge.revision:
         return Differences(names=tuple(sorted(absent(texts, present, suite.reach))))
-    return Differences(names=tuple(sorted(hidden(texts, present | suite.skipped.keys(), suite.reach, hides=hides))))
+    lined = {line.key.nodeid.partition("[")[0] for line in (*suite.baselines, *suite.gone)}  # other notes name these
+    present |= suite.skipped.keys()
+    return Differences(names=tuple(sorted(hidden(texts, present, suite.reach, hides=hides, lined=lined))))
 
 
 def changed_requirements(change: JudgedChange) -> Differences:

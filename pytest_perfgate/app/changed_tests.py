@@ -253,8 +253,8 @@ def compared_revision(gate_judge: GateJudge) -> str:
 def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
     """Return whether an earlier committed line judged the case, or would have, and this change gives no reason anew.
 
-    Without a committed line: whether a limit on the figure itself judged it. Against a revision: whether both arms ran
-    the test as it is now, or it was not measured at all.
+    Without a committed line: whether both arms ran the test as it is now, or a limit on the figure itself judged it.
+    Against a revision: whether both arms ran it as it is now, or it was not measured at all.
     """
     from pytest_perfgate.core.judge.suite import needs_line
 
@@ -265,7 +265,8 @@ def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
         return not paired.own_test
     then, edited = gate_judge.accepted.judging(report.measurement)
     if then is None or then.local:
-        return any(not needs_line(verdict.limit) for verdict in report.verdicts)
+        together = paired is not None and not paired.own_file
+        return together or any(not needs_line(verdict.limit) for verdict in report.verdicts)
     return not gate_judge.accepted.came_with(report.measurement) and (edited is None or not edited.explains(then))
 
 

@@ -210,7 +210,10 @@ def _text(run: Run, revision: str, path: str) -> str | None:
     done = run("show", f"{revision}:./{path}")
     if done is not None and not done.returncode:
         return done.stdout.decode("utf-8", "replace")
-    commit = run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    entry, commit = (run("rev-parse", "--verify", "--quiet", f"{revision}{of}") for of in (f":./{path}", "^{commit}"))
+    if entry is not None and not entry.returncode:  # such as a file that a partial clone cannot fetch
+        fix = "let git reach the remote that it was cloned from, or clone without --filter"
+        raise PerfgateError("repository-missing", f"git cannot read '{path}' of {revision}", fix=fix)
     if commit is None or commit.returncode:
         depth = run("rev-parse", "--is-shallow-repository")
         fix = "git fetch --unshallow" if depth is not None and depth.stdout == b"true\n" else ""

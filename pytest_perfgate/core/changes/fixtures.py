@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_perfgate.core.changes.source import (
+    FIXTURES,
     FUNCTIONS,
     LOOSE,
     WIDE,
@@ -18,6 +19,7 @@ from pytest_perfgate.core.changes.source import (
     branches,
     content_of,
     defined,
+    first_name,
     is_fixture,
     lines_at_import,
     meaning,
@@ -55,6 +57,7 @@ def fixture_sources(
     conftests = {place: module_of(text) for place, text in (standing or {}).items()}
     for path, (text, names) in tests.items() if changed.keys() - tests.keys() else ():  # each is parsed
         module = _without_other_tests(module_of(text), names)
+        module.body.append(_stated_in_calls(_without_other_tests(tree_of(text) or ast.Module([], []), names)))
         above = {place: conftest for place, conftest in conftests.items() if is_above(place, path)}
         named = _with_requested({*used_names(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
@@ -114,8 +117,7 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
 
 def _names_of(taken: Iterable[_Taken], path: str, other: str) -> set[str]:
     """Return those of the taken names that are of this other file."""
-    names = (_name_taken(one, path, other) for one in taken)
-    return {name for name in names if name}
+    return {name for one in taken if (name := _name_taken(one, path, other))}
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
@@ -157,6 +159,13 @@ def _without_other_tests(module: ast.Module, names: Collection[str]) -> ast.Modu
         if isinstance(node, (ast.Module, ast.ClassDef)):
             node.body = [line for line in node.body if id(line) not in others]
     return module
+
+
+def _stated_in_calls(module: ast.Module) -> ast.stmt:
+    """Return the limits and the work that calls state, as marks of the file: they judge, and are not measured."""
+    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call) and first_name(node.func) in FIXTURES)
+    stated = [word.value for call in calls for word in call.keywords if word.arg in {"limits", "work"}]
+    return ast.Assign(targets=[ast.Name(WIDE, ast.Store())], value=ast.List(stated, ast.Load()))
 
 
 def _with_requested(named: set[str], conftests: Iterable[ast.Module]) -> set[str]:
@@ -216,7 +225,8 @@ def _imported_names(module: ast.Module) -> Scope:
 def _taken_names(module: ast.Module) -> Iterator[_Taken]:
     """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
     scope, sources = defined(module.body), _imported_names(module)
-    nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
+    marks = chain.from_iterable(marks for _, marks in marks_in(module))
+    nodes = [ast.Call(mark, [], []) if isinstance(mark, (ast.Name, ast.Attribute)) else mark for mark in marks]
     visited: set[str] = set()
     while nodes:
         node = nodes.pop()
@@ -225,11 +235,8 @@ def _taken_names(module: ast.Module) -> Iterator[_Taken]:
             yield from _imported(sources, name, suffix)
             if first not in visited:
                 visited.add(first)
-                nodes += [
-                    inner
-                    for inner in scope.get(first, ())
-                    if not isinstance(inner, (*WHOLE, ast.Import, ast.ImportFrom))
-                ]
+                inner = scope.get(first, ())
+                nodes += [line for line in inner if not isinstance(line, (*WHOLE, ast.Import, ast.ImportFrom))]
 
 
 def _names_below(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -274,16 +281,9 @@ def _place_of(file: str) -> str:
 
 
 CONFTEST, PACKAGE = "conftest.py", "__init__.py"
-
 WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-PLUGINS = "pytest_plugins"
-
-_IMPORT = "import "
-
-EVERY = "*"
-
-_HOOK = "pytest_"
+PLUGINS, EVERY = "pytest_plugins", "*"
+_IMPORT, _HOOK = "import ", "pytest_"
 
 _SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
 """Hooks that only report, and do not affect measurements."""

@@ -154,8 +154,8 @@ def absent(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[st
             yield f"{node}: {f'now {names[test]}' if test in names else place}"
 
 
-def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool) -> Iterator[str]:
-    """Yield tests that pytest collected before the change, and that are now in a place where it does not."""
+def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool, lined: set[str]) -> Iterator[str]:
+    """Yield tests without a line that pytest collected before the change, and that it does not gate any more."""
     # Where no test of a file was collected, its conftest leaves it out on this machine, unless the change ``hides`` it.
     here = {node.partition("[")[0] for node in collected}
     files = {node.partition("::")[0] for node in collected}
@@ -169,6 +169,7 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
             node, new = f"{path}::{test}", names.get(test, test)
             places = [path] if new in now[path] else [place for place in now if test in now[place]]
             after = [f"{place}::{new if place == path else test}" for place in places]
-            outside = new in left_out or path in here or not reach.holds(node)
-            if after and not outside and here.isdisjoint({node, *after}):
-                yield f"{node}: {after[0] if after[0] != node else 'here'}, and not collected"
+            outside = (after and new in left_out) or path in here or not reach.holds(node)
+            if not outside and here.isdisjoint({node, *after}) and (after or node not in lined):
+                place = after[0] if after and after[0] != node else "here"
+                yield f"{node}: {f'{place}, and not collected' if after else 'gone, or not gated any more'}"

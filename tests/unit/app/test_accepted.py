@@ -22,9 +22,13 @@ from tests.unit.core.judge.bench import HOST, KEY, accepted, measured
 THEN = accepted(1e6, place="c0ffee: baselines")
 
 
-def judging(now: Baseline, then: Baseline = THEN) -> tuple[Baseline | None, Baseline | None]:
-    store = SimpleNamespace(read=lambda _device, _path, revision="": {str(KEY): then if revision else now})
-    tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit="c0ffee")), baselines=store)
+def judging(
+    now: Baseline, then: Baseline | None = THEN, base: str = "c0ffee"
+) -> tuple[Baseline | None, Baseline | None]:
+    before = {str(KEY): then} if then is not None else {}
+    store: Any = SimpleNamespace(read=lambda _device, _path, revision="": before if revision else {str(KEY): now})
+    store.paths = lambda _device, _revision: ()
+    tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit=base)), baselines=store)
     return Accepted(tools).judging(measured(1e6))
 
 
@@ -45,6 +49,15 @@ def judging(now: Baseline, then: Baseline = THEN) -> tuple[Baseline | None, Base
 def test_whatever_a_verdict_leans_on_is_the_merge_base_s(edit: dict[str, Any]) -> None:
     now = replace(THEN, **edit)
     assert judging(now) == (THEN, now)
+
+
+def test_a_line_that_came_with_the_change_clears_as_little_as_one_run() -> None:
+    """A change accepted three runs of its own slower code, or its lines were behind a link that git does not follow."""
+    now = replace(THEN, runs=3, scatter=0.01)
+    assert judging(now, None) == (replace(now, runs=1, scatter=0.0), None)
+    assert judging(now, None, base="") == (now, None), "nobody knows which lines were there before"
+    local = replace(now, local=True)
+    assert judging(local, None) == (local, None)
 
 
 OLD, NEW = (

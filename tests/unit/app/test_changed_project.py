@@ -17,13 +17,14 @@ from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.app.changed_project import edited_imports, with_files
 from pytest_perfgate.core.changes.own_files import OwnFiles
 from pytest_perfgate.core.judge.suite import Suite
+from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
 from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.verdict import CaseReport, Paired, PairedRound, SuiteNote
 from tests.layouts import write
 from tests.unit.app.checks import notes_on
 from tests.unit.app.scripted_pairs import arm, cases
-from tests.unit.core.judge.bench import CONTEXT
+from tests.unit.core.judge.bench import CONTEXT, accepted
 
 OLD = """
 def made(perfgate): return 1
@@ -103,13 +104,42 @@ if AVAILABLE:
         (f"{STATED}\ntest_a.__test__ = False\n", ("test_t.py::test_a: here, and not collected",)),
         (f"{STATED}\ndef test_a(): pass\n", ("test_t.py::test_a: here, and not collected",)),
         (STATED.replace("perfgate(sum)", "perfgate(min)"), ()),
-        ("", ()),
+        (
+            STATED.replace(
+                "    @limit\n    def test_b(self, perfgate): perfgate(len)", "    def test_b(self): len('')"
+            ),
+            ("test_t.py::TestOne::test_b: gone, or not gated any more",),
+        ),
+        (
+            "",
+            (
+                "test_t.py::TestOne::test_b: gone, or not gated any more",
+                "test_t.py::test_a: gone, or not gated any more",
+            ),
+        ),
     ],
 )
 def test_a_test_without_a_line_that_the_change_hides_is_named_in_ci(now: str, names: tuple[str, ...]) -> None:
-    """The last is deleted, which its limits show; whatever stands behind a condition may not have been there before."""
+    """Whatever stands behind a condition may not have been there before."""
     there = {"test_t.py::test_a", "test_t.py::TestOne::test_b"} - {name.partition(": ")[0] for name in names}
     assert hidden_names({"test_t.py": (STATED, now)}, there) == names
+
+
+def test_the_only_test_of_a_file_that_loses_its_gate_is_named() -> None:
+    plain = STATED.replace("@limit", "").replace("perfgate", "other")
+    assert hidden_names({"test_t.py": (STATED, plain)}, {"test_k.py::test_k"}) == (
+        "test_t.py::TestOne::test_b: gone, or not gated any more",
+        "test_t.py::test_a: gone, or not gated any more",
+    )
+
+
+def test_a_deleted_test_with_a_line_is_left_to_the_note_on_its_line() -> None:
+    names = ("test_t.py::test_a[1]", "test_t.py::TestOne::test_b")
+    lined = tuple(replace(accepted(1.0), key=CaseKey(nodeid=name)) for name in names)
+    assert hidden_names({"test_t.py": (STATED, "")}, set(), lines=lined[:1]) == (
+        "test_t.py::TestOne::test_b: gone, or not gated any more",
+    )
+    assert hidden_names({"test_t.py": (STATED, "")}, set(), lines=lined) == ()
 
 
 def test_a_test_that_moves_to_a_file_that_pytest_does_not_collect_is_named() -> None:
@@ -137,7 +167,11 @@ def test_a_file_that_this_machine_leaves_out_is_not_hidden_by_a_change_of_it() -
 
 
 def hidden_names(
-    texts: Texts, collected: set[str], skipped: dict[str, str] | None = None, conftest: Texts | None = None
+    texts: Texts,
+    collected: set[str],
+    skipped: dict[str, str] | None = None,
+    conftest: Texts | None = None,
+    lines: tuple[Baseline, ...] = (),
 ) -> tuple[str, ...]:
     hiding = conftest or {}
     judge: Any = SimpleNamespace(
@@ -145,7 +179,7 @@ def hidden_names(
         context=SimpleNamespace(policy=Policy(ci=True)),
         tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _, words: texts if "perfgate" in words else hiding)),
     )  # fmt: skip
-    suite = Suite(context=CONTEXT, collected=frozenset(collected), skipped=skipped or {})
+    suite = Suite(context=CONTEXT, collected=frozenset(collected), skipped=skipped or {}, baselines=lines)
     notes = notes_on("removed", judge, suite=suite)
     assert all((note.effect, "of c0ffee" in note.text) == (Effect.WARN, True) for note in notes)
     return notes[0].names if notes else ()

@@ -174,9 +174,16 @@ def test_an_edited_test_without_a_line_is_named_where_a_limit_on_the_figure_judg
     """A change that measures a smaller input keeps a limit on the time with slower code."""
     (note,) = body_notes(TEXTS, line=line, limits=("time <= 1s", "slowdown <= 3%"))
     assert note.names == (f"{KEY.path}::test_gemm: pk",)
-    assert body_notes(TEXTS, line=line, limits=("slowdown <= 3%",)) == [], "both builds run the edited one"
+    assert body_notes(TEXTS, line=line, limits=("slowdown <= 3%",)) == []
     new = {KEY.path: (None, NEW_BODY)}
     assert body_notes(new, line=line, limits=("time <= 1s",)) == []
+
+
+@pytest.mark.parametrize(("own", "named"), [("", True), ("the change edits its kernels", False)])
+def test_an_edited_test_without_a_line_is_named_where_both_builds_ran_it(own: str, *, named: bool) -> None:
+    """As against a revision: the new test may measure a part of what the old one did."""
+    paired = {KEY: SimpleNamespace(revision=False, own_file=own)}
+    assert bool(body_notes(TEXTS, line=None, limits=("slowdown <= 3%",), paired=paired)) is named
 
 
 def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:

@@ -51,6 +51,15 @@ def test_a_file_of_a_commit_is_asked_for_once_and_one_of_a_branch_again(
     assert error.value.code.name == "repository-missing"
 
 
+def test_a_file_that_git_has_and_cannot_read_is_not_absent(project: Path) -> None:
+    """In a partial clone without its remote, the accepted lines of before were none, and the change's own judged."""
+    blob = subprocess.run(["git", "rev-parse", "HEAD:./k.py"], cwd=project, check=True, capture_output=True, text=True)
+    (project.parent / ".git" / "objects" / blob.stdout[:2] / blob.stdout[2:].strip()).unlink()
+    with pytest.raises(PerfgateError) as error:
+        GitRepository(project).show("HEAD", "k.py")
+    assert (error.value.code.name, "clone without --filter" in error.value.fix) == ("repository-missing", True)
+
+
 @pytest.mark.parametrize("name", ["test_k.py", "deep/below/kernel.cu", "pyproject.toml"])
 def test_code_that_git_was_never_given_is_not_in_the_commit(project: Path, name: str) -> None:
     (project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -156,6 +156,31 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
     assert sources_of_edit(path, MODULE, old, new) == names
 
 
+@pytest.mark.parametrize(
+    ("keyword", "names"),
+    [
+        ("limits=sizes.LARGE", ("LARGE",)),
+        ("limits=[f'slowdown <= {sizes.SMALL}%']", ("SMALL",)),
+        ("work=work.items(sizes.listed())", ("listed",)),
+        ("setup=sizes.listed", ()),
+        ("check=sizes.SMALL", ()),
+    ],
+)
+def test_of_a_module_what_limits_and_work_of_a_call_name_is_told(keyword: str, names: tuple[str, ...]) -> None:
+    """A change that doubles the operations which it counts keeps a limit on their rate with a slower kernel."""
+    test = f"from pk import sizes\ndef test_dot(perfgate):\n    perfgate(sizes.dot, 1, {keyword})\n"
+    changed = {"src/pk/sizes.py": (MODULE, MODULE.replace("BASE = 1", "BASE = 2").replace("[1]", "[2]"))}
+    sources = fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed)
+    assert sources == ({"src/pk/sizes.py": names} if names else {})
+    assert fixture_sources({"tests/test_k.py": (f"{test}def test_b(perfgate): pass\n", {"test_b"})}, changed) == {}
+
+
+def test_a_decorator_of_a_module_is_called_and_no_kernel() -> None:
+    test = "from pk import sizes\n@sizes.dot\ndef test_dot(perfgate):\n    perfgate(sizes.listed)\n"
+    changed = {"src/pk/sizes.py": (MODULE, MODULE.replace("return n", "return -n").replace("return [1]", "return [2]"))}
+    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"src/pk/sizes.py": ("dot",)}
+
+
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", LOOSE, "matrix", "quiet")}  # it imports pk, and nothing there uses it
