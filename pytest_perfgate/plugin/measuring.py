@@ -56,6 +56,9 @@ class Figures(NamedTuple):
     absent: tuple[Absent, ...]
 
 
+SLOWER = "PERFGATE_SLOWER"
+"""The part by which the host's calls of a calibration's process are slowed; 0 where they are only wrapped."""
+
 COLD = "PERFGATE_COLD"
 """The folder of the empty caches of compilers, in a child that runs one case with them."""
 
@@ -166,9 +169,11 @@ class Measuring:
         self._passes.call_first(measured, plan, pair.runtime)
         setup = self._inputs.prepared(measured, pair.runtime)
         scrutiny = self._output_check_of(measured, call, pair.runtime)
-        call, by = measured.sample(call), asked_for()
-        if by is not None and pair.timer.name == "host" and not isinstance(pair.runtime, SupportsWait):
-            call = slowed(call, by)
+        call, by = measured.sample(call), os.environ.get(SLOWER)
+        if by and pair.timer.name == "host" and not isinstance(pair.runtime, SupportsWait):
+            from pytest_perfgate.plugin.calibrating import slowed
+
+            call = slowed(call, float(by))
 
         def take(plan: Plan) -> Samples:
             self._passes.warm_up(measured)
@@ -347,41 +352,3 @@ class Inputs:
             from pytest_perfgate.app.output_check import constant_inputs
 
             self._seen[call.key] = constant_inputs(self._contents, (call.fn, call.args, inputs))
-
-
-VARIABLE = "PERFGATE_SLOWER"
-
-_OWED_NS = 20_000.0
-"""The shortest wait: reading the clock takes hundreds of nanoseconds, so a wait cannot be finer than that."""
-
-Call = Callable[[], Any]
-
-
-def asked_for() -> float | None:
-    """Return the part by which calls of this process are slowed; ``None`` slows none."""
-    text = os.environ.get(VARIABLE, "")
-    return float(text) if text else None
-
-
-def slowed(call: Call, by: float) -> Call:
-    """Return the call with a busy wait in proportion to its time; short calls accumulate theirs.
-
-    Both are CPU time of this thread: in wall time, other work on the core would multiply the injected slowdown. The
-    side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
-    """
-    clock, owed = HOST_CLOCK.thread, 0.0
-
-    def longer() -> Any:
-        nonlocal owed
-        begun = clock()
-        result = call()
-        now = clock()
-        owed += (now - begun) * by
-        if owed >= _OWED_NS:
-            until = now + owed
-            while (now := clock()) < until:
-                pass
-            owed = until - now
-        return result
-
-    return longer

@@ -14,16 +14,15 @@ from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
-from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.compat import Benchmark
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, Measure, Ready
-from pytest_perfgate.plugin import measuring as slowing
+from pytest_perfgate.plugin import calibrating
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
-from pytest_perfgate.plugin.measuring import Measuring
+from pytest_perfgate.plugin.measuring import SLOWER, Measuring
 
 KEY = CaseKey(nodeid="t.py::test_a")
 SHORT = Plan(warmup_ns=1.0, budget_ns=1.0)
@@ -138,40 +137,14 @@ def test_whoever_waits_for_a_device_is_heard(measuring: Measuring) -> None:
     measuring.tell_waits(lines.append)
 
 
-class Clock:
-    """Each look takes 50 ns, each call what it says."""
-
-    def __init__(self, call_ns: int) -> None:
-        self.now, self.call_ns, self.calls = 0, call_ns, 0
-
-    def thread_time_ns(self) -> int:
-        self.now += 50
-        return self.now
-
-    def call(self) -> str:
-        self.now += self.call_ns
-        self.calls += 1
-        return "done"
-
-
-@pytest.mark.parametrize(("call_ns", "calls"), [(400, 20000), (20_000, 1000), (3_000_000, 40)])
-@pytest.mark.parametrize("by", [0.02, 0.10])
-def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, calls: int, by: float) -> None:
-    spent = {}
-    for part in (0.0, by):
-        clock = Clock(call_ns)
-        monkeypatch.setattr(slowing, "HOST_CLOCK", HOST_CLOCK._replace(thread=clock.thread_time_ns))
-        slow = slowing.slowed(clock.call, part)
-        assert [slow() for _ in range(calls)] == ["done"] * calls
-        assert clock.calls == calls
-        spent[part] = clock.now
-    assert spent[by] / spent[0.0] - 1 == pytest.approx(by, rel=0.25)
-
-
-def test_a_process_is_told_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(slowing.VARIABLE, raising=False)
-    assert slowing.asked_for() is None
-    monkeypatch.setenv(slowing.VARIABLE, "0.0")
-    assert slowing.asked_for() == 0.0
-    monkeypatch.setenv(slowing.VARIABLE, "0.05")
-    assert slowing.asked_for() == 0.05
+@pytest.mark.parametrize(("by", "parts"), [(None, []), ("0.0", [0.0]), ("0.05", [0.05])])
+def test_the_environment_slows_the_calls_of_a_process(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch, by: str | None, parts: list[float]
+) -> None:
+    monkeypatch.delenv(SLOWER, raising=False)
+    if by is not None:
+        monkeypatch.setenv(SLOWER, by)
+    slowed: list[float] = []
+    monkeypatch.setattr(calibrating, "slowed", lambda call, part: slowed.append(part) or call)
+    measuring.samples(MeasuredCall(KEY, int), SHORT)
+    assert slowed == parts
