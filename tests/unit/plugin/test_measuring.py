@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from pytest_perfgate.adapters.devices.clocks import MachineClocks
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers import host as host_timer
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.compat import Benchmark
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.metric import MetricSet
@@ -21,8 +24,10 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, Measure, Ready
 from pytest_perfgate.plugin import calibrating
+from pytest_perfgate.plugin import measuring as measuring_module
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
-from pytest_perfgate.plugin.measuring import SLOWER, Measuring
+from pytest_perfgate.plugin.measuring import SLOWER, WAITED, Measuring
+from pytest_perfgate.testing import FakeRuntime
 
 KEY = CaseKey(nodeid="t.py::test_a")
 SHORT = Plan(warmup_ns=1.0, budget_ns=1.0)
@@ -148,3 +153,64 @@ def test_the_environment_slows_the_calls_of_a_process(
     monkeypatch.setattr(calibrating, "slowed", lambda call, part: slowed.append(part) or call)
     measuring.samples(MeasuredCall(KEY, int), SHORT)
     assert slowed == parts
+
+
+class Device:
+    """A device that works behind the host's back; the host's clock is the simulated one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, used: bool = True) -> None:
+        self.fake, self.used, self.events = FakeRuntime([50e3], launch_ns=5e3, waits=False), used, list[str]()
+        clock = HOST_CLOCK._replace(wall=self.fake.clock)
+        for module in (measuring_module, host_timer):
+            monkeypatch.setattr(module, "HOST_CLOCK", clock)
+        monkeypatch.setattr(measuring_module, "device_wait", lambda: self.wait if self.used else None)
+
+    def launch(self) -> None:
+        self.used = True
+        self.events.append("launch")
+        self.fake.kernel()
+
+    def work(self) -> None:
+        self.events.append("work")
+        self.fake.host_ns += 20e3
+
+    def wait(self) -> None:
+        self.events.append("wait")
+        self.fake.synchronize()
+
+
+def test_a_call_that_leaves_work_to_a_device_ends_with_a_wait(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(55e3)
+    assert WAITED in samples.notes
+    assert device.events[-2:] == ["launch", "wait"]
+
+
+def test_a_call_of_the_host_has_no_wait(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert median(samples.durations) == pytest.approx(20e3)
+    assert not samples.notes
+    assert "wait" not in device.events[-samples.batch * len(samples.durations) :]
+    device.events.clear()
+    measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert "wait" not in device.events, "decided once"
+
+
+def test_the_work_of_a_set_up_is_over_before_the_call(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work, setup=device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(20e3)
+    assert device.events[-3:] == ["launch", "wait", "work"]
+
+
+def test_samples_are_taken_again_where_the_first_call_began_to_use_a_device(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch, used=False)
+    samples = measuring.samples(MeasuredCall(KEY, device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(55e3)
+    assert WAITED in samples.notes
