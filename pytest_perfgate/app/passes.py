@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -54,6 +55,27 @@ class PassedCall(NamedTuple):
 
 
 Clock = Callable[[], float]
+
+_TRIALS, _TRIALS_NS = 5, 0.2e9
+
+_LEFT_NS, _LEFT = 2_000.0, 0.01
+"""The least work that counts, also as a share of the call: after a call an idle wait finds the caches in use."""
+
+
+def leaves_work(passed: PassedCall, wait: Call, clock: Clock) -> bool:
+    """Return whether a device still works when the call returns, so that a wait takes longer than a second one."""
+    trials: list[tuple[float, ...]] = []
+    passed.prepare()
+    passed.call()  # it may compile
+    begun = clock()
+    while len(trials) < _TRIALS and (not trials or clock() - begun < _TRIALS_NS):
+        passed.prepare()
+        wait()
+        stamps = [clock(), *((run(), clock())[1] for run in (passed.call, wait, wait))]
+        trials.append(tuple(later - earlier for earlier, later in pairwise(stamps)))
+    took, left, idle = (median(times) for times in zip(*trials))
+    return bool(left - idle > max(idle, _LEFT_NS, _LEFT * took))
+
 
 _RUNS = 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pytest_perfgate.model.verdict import Arm, PairedRound
 from pytest_perfgate.plugin import ROLE, is_gated
 from pytest_perfgate.plugin.arms import one_core
 from pytest_perfgate.plugin.child_arguments import child_job, child_spec
-from pytest_perfgate.plugin.measuring import VARIABLE
+from pytest_perfgate.plugin.measuring import SLOWER
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import Settings
@@ -133,7 +133,7 @@ class Calibrating:
         plain = child_spec(self._config, self._gate.settings.project, cases)
         env = {**dict(plain.env), "PYTHONHASHSEED": str(seed)}
         if self._by is not None:
-            env[VARIABLE] = str(self._by if arm.name == "head" else 0.0)
+            env[SLOWER] = str(self._by if arm.name == "head" else 0.0)
         return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
 
 
@@ -164,3 +164,31 @@ def _side(name: str) -> Arm:
         name=name, revision="", tree="", dirty=False, mode="as installed", python="", launch=(), environment=(),
         cwd="", root="", modules=(), digest="",
     )  # fmt: skip
+
+
+_OWED_NS = 20_000.0
+"""The shortest wait: reading the clock takes hundreds of nanoseconds, so a wait cannot be finer than that."""
+
+
+def slowed(call: Callable[[], Any], by: float) -> Callable[[], Any]:
+    """Return the call with a busy wait in proportion to its time; short calls accumulate theirs.
+
+    Both are CPU time of this thread: in wall time, other work on the core would multiply the injected slowdown. The
+    side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
+    """
+    read, owed = clock.HOST_CLOCK.thread, 0.0
+
+    def longer() -> Any:
+        nonlocal owed
+        begun = read()
+        result = call()
+        now = read()
+        owed += (now - begun) * by
+        if owed >= _OWED_NS:
+            until = now + owed
+            while (now := read()) < until:
+                pass
+            owed = until - now
+        return result
+
+    return longer

@@ -56,6 +56,9 @@ class Figures(NamedTuple):
     absent: tuple[Absent, ...]
 
 
+SLOWER = "PERFGATE_SLOWER"
+"""The part by which the host's calls of a calibration's process are slowed; 0 where they are only wrapped."""
+
 COLD = "PERFGATE_COLD"
 """The folder of the empty caches of compilers, in a child that runs one case with them."""
 
@@ -88,6 +91,8 @@ class Passes:
         self._moved: tuple[str, ...] = ()
         """Variables by which the project itself chose a cache that is not empty."""
         self._warmed: set[CaseKey] = set()
+        self._waits: dict[CaseKey, tuple[PortsCall | None, bool]] = {}
+        """What ``device_wait`` returns, once it is certain."""
 
     def call_first(self, call: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
         """Time the first call of this process, without waits for a processor, if caches of compilers are empty."""
@@ -109,6 +114,21 @@ class Passes:
             self._warmed.add(call.key)
             call.warm_up()
 
+    def device_wait(self, call: MeasuredCall) -> tuple[PortsCall | None, bool]:
+        """Return a wait for the devices in use, and whether the call leaves work to them, decided once by trials."""
+        if call.key not in self._waits and (wait := device_wait()) is not None:
+            from pytest_perfgate.app.passes import PassedCall, leaves_work
+
+            passed = PassedCall(call.timed(), call.prepare, self._instruments.runtimes[-1])
+            self._waits[call.key] = wait, leaves_work(passed, wait, HOST_CLOCK.wall)
+        return self._waits.get(call.key, (None, False))
+
+    def first_used_device(self, call: MeasuredCall) -> bool:
+        """Return whether a device is in use only since these samples, the first of the call."""
+        if call.key not in self._waits and device_wait() is None:
+            self._waits[call.key] = None, False
+        return call.key not in self._waits
+
     def figures(self, call: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
         """Return the figures of a timed call; empty if none is requested."""
         wanted = figures_for(call, plan)
@@ -122,6 +142,15 @@ class Passes:
             readings=tuple(figure for figure in figures if isinstance(figure, Reading)),
             absent=tuple(figure for figure in figures if isinstance(figure, Absent)),
         )
+
+
+WAITED = ("wait", "the time includes a wait for the work that the call leaves to a GPU")
+"""The note of samples that end with such a wait."""
+
+
+def followed(run: PortsCall, wait: PortsCall) -> PortsCall:
+    """Return the run with a wait at its end."""
+    return lambda: (run(), wait())[0]
 
 
 def _holds(folder: str, cold: str) -> bool:
@@ -166,16 +195,26 @@ class Measuring:
         self._passes.call_first(measured, plan, pair.runtime)
         setup = self._inputs.prepared(measured, pair.runtime)
         scrutiny = self._output_check_of(measured, call, pair.runtime)
-        call, by = measured.sample(call), asked_for()
-        if by is not None and pair.timer.name == "host" and not isinstance(pair.runtime, SupportsWait):
-            call = slowed(call, by)
+        by_host = pair.timer.name == "host" and not isinstance(pair.runtime, SupportsWait)
+        wait, leaves = self._passes.device_wait(measured) if by_host else (None, False)
+        if wait is not None:
+            call, setup = (followed(call, wait) if leaves else call), (setup and followed(setup, wait))
+        call, by = measured.sample(call), os.environ.get(SLOWER)
+        if by and by_host:
+            from pytest_perfgate.plugin.calibrating import slowed
+
+            call = slowed(call, float(by))
 
         def take(plan: Plan) -> Samples:
             self._passes.warm_up(measured)
             measure = partial(pair.timer.measure, call, plan, pair.runtime, setup)
             return scrutiny.scrutinised(measure) if scrutiny is not None else measure()
 
-        return per_call(self._sampled(pair, plan, take), measured.calls * measured.schedule.iterations)
+        samples = self._sampled(pair, plan, take)
+        if by_host and self._passes.first_used_device(measured):
+            return self.samples(measured, plan)
+        samples = replace(samples, notes=(*samples.notes, WAITED)) if leaves else samples
+        return per_call(samples, measured.calls * measured.schedule.iterations)
 
     def _sampled(self, pair: RuntimeAndTimer, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Take samples under a lease, with the clock readings of that time."""
@@ -268,6 +307,13 @@ def _with_enough_samples(call: MeasuredCall, plan: Plan) -> Plan:
     return one_by_one(at_least(plan, call.schedule.samples), figures_for(call, plan), 1)
 
 
+def device_wait() -> PortsCall | None:
+    """Return a wait for the CUDA work of libraries that no runtime knows; None if this process uses no device."""
+    from pytest_perfgate.wiring import devices
+
+    return devices.device_wait()
+
+
 def insist_on_devices(wanted: int) -> None:
     """Raise if this process sees fewer devices of one kind than the case asks for."""
     from pytest_perfgate.wiring.devices import fleet
@@ -347,41 +393,3 @@ class Inputs:
             from pytest_perfgate.app.output_check import constant_inputs
 
             self._seen[call.key] = constant_inputs(self._contents, (call.fn, call.args, inputs))
-
-
-VARIABLE = "PERFGATE_SLOWER"
-
-_OWED_NS = 20_000.0
-"""The shortest wait: reading the clock takes hundreds of nanoseconds, so a wait cannot be finer than that."""
-
-Call = Callable[[], Any]
-
-
-def asked_for() -> float | None:
-    """Return the part by which calls of this process are slowed; ``None`` slows none."""
-    text = os.environ.get(VARIABLE, "")
-    return float(text) if text else None
-
-
-def slowed(call: Call, by: float) -> Call:
-    """Return the call with a busy wait in proportion to its time; short calls accumulate theirs.
-
-    Both are CPU time of this thread: in wall time, other work on the core would multiply the injected slowdown. The
-    side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
-    """
-    clock, owed = HOST_CLOCK.thread, 0.0
-
-    def longer() -> Any:
-        nonlocal owed
-        begun = clock()
-        result = call()
-        now = clock()
-        owed += (now - begun) * by
-        if owed >= _OWED_NS:
-            until = now + owed
-            while (now := clock()) < until:
-                pass
-            owed = until - now
-        return result
-
-    return longer

@@ -155,6 +155,13 @@ def untouched() -> bool:
     return names == {"libcuda.so"} and CudaDriver().untouched()
 
 
+def device_wait() -> Call | None:
+    """Return a wait for the CUDA work of this process; None if the process uses no device."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import DriverInUse
+
+    return DriverInUse().wait()
+
+
 def unforkable() -> str:
     """Return why this process must not be forked; "" if it has one thread and no initialised driver."""
     from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef int (*entry)(void);
@@ -19,7 +20,12 @@ struct event { double at; void *context; };
 static void note(const char *what) {
     if (strlen(fake_log) + strlen(what) + 2 < sizeof fake_log) { strcat(fake_log, what); strcat(fake_log, " "); }
 }
-static double at(void) { return now > ready ? now : ready; }
+static double monotonic(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+static int real(void) { return getenv("FAKE_CUDA_REAL") != 0; } /* the host's own clock, and waits that last */
+static double at(void) {
+    if (real()) now = monotonic();
+    return now > ready ? now : ready;
+}
 double fake_now(void) { return now; }
 
 /* A graph is a list of durations. */
@@ -104,16 +110,21 @@ int cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
 int cuDevicePrimaryCtxGetState(int d, unsigned *f, int *a) { *f = 0; *a = 1; return OK; }
 int cuCtxSetCurrent(void *c) { current = c; return OK; }
 int cuCtxGetCurrent(void **c) { *c = current; return OK; }
-int cuCtxPushCurrent_v2(void *c) { return OK; }
-int cuCtxPopCurrent_v2(void **c) { *c = current; return OK; }
+static char *below = 0;
+int cuCtxPushCurrent_v2(void *c) { below = current; current = c; return OK; }
+int cuCtxPopCurrent_v2(void **c) { *c = current; current = below; return OK; }
 /* Called as its first version, it has no second argument but what a register holds. */
 int cuCtxGetDevice_v2(int *d, char *c) { *d = (c > (char *)6 && c < (char *)7 + fake_devices ? c : current) - (char *)7; return OK; }
 int cuCtxGetDevice(int *d) { return cuCtxGetDevice_v2(d, 0); }
 int cuCtxGetStreamPriorityRange(int *least, int *most) { *least = 0; *most = -1; return OK; }
 int cuCtxSetLimit(int l, size_t v) { note(current == (char *)7 ? "limit" : "limit1"); return OK; }
 int cuCtxResetPersistingL2Cache(void) { note("persisting"); return OK; }
-static int settled(void) { if (fake_lost) return LOST; now = at() + 500; return OK; }
-int cuCtxSynchronize(void) { note("sync"); return settled(); }
+static int settled(void) {
+    if (fake_lost) return LOST;
+    do now = at() + 500; while (real() && monotonic() < ready);
+    return OK;
+}
+int cuCtxSynchronize(void) { note(current == (char *)7 ? "sync" : "sync1"); return settled(); }
 int cuCtxSynchronize_v2(void *c) { note("sync"); return settled(); }
 int cuStreamSynchronize(void *s) { note("streamsync"); return settled(); }
 int cuStreamCreateWithPriority(void ***s, unsigned f, int p) { *s = malloc(8); **s = current; return OK; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from dataclasses import replace
 from statistics import median
@@ -12,15 +13,22 @@ import cuda.core  # noqa: F401 - once for the forks of all scenarios: it takes m
 
 from ci.gpu import processes
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime
+from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
+from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
-from pytest_perfgate.model.plan import Cache, ClockPolicy, Plan
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Cache, CaseKey, ClockPolicy, Plan
+from pytest_perfgate.model.ports import Instruments
+from pytest_perfgate.plugin.calls import MeasuredCall
+from pytest_perfgate.plugin.measuring import Measuring
 
 LIBRARY = "libcuda.so.1"
 
@@ -245,6 +253,22 @@ def least_work() -> dict:
     driver = CudaDriver()
     answer = {"memory": [driver.memory(0), driver.memory(1)], "uuid": [driver.uuid(0), driver.uuid(1)]}
     return {"words": words()[-4:], **answer}
+
+
+@scenario
+def behind_the_host() -> dict:
+    """Calls of a library that no runtime knows, by the host's own clock: one launches, one only computes."""
+    ctypes.c_int.in_dll(made := library(), "fake_devices").value = 2
+    os.environ["FAKE_CUDA_REAL"] = "1"
+    host, plan = (HostRuntime(probe_host),), Plan(budget_ns=50e6, warmup_ns=1e6, min_samples=3)
+    instruments = Instruments(runtimes=host, timers=(HostTimer(rules().stop, rules().warm),), threads=str, affinity=str)
+    measuring = Measuring(instruments, lambda capture: MetricSet())
+    calls = {"launch": lambda: made.fake_launch(ctypes.c_double(5e6)), "compute": lambda: sum(range(1000))}
+    answers = {}
+    for name, call in calls.items():
+        samples = measuring.samples(MeasuredCall(CaseKey(nodeid="t", name=name), call), plan)
+        answers[name] = {"took": median(samples.durations), "notes": dict(samples.notes), "batch": samples.batch}
+    return {**answers, "said": words()}
 
 
 @scenario

@@ -118,6 +118,15 @@ def test_the_least_work_is_done_and_given_back(cuda) -> None:
     assert answer["uuid"] == ["11111111-1111-1111-1111-111111111111", ""]
 
 
+def test_a_call_of_an_unknown_library_ends_when_its_device_has_worked(cuda) -> None:
+    answer = cuda("behind_the_host")
+    assert answer["launch"]["took"] >= 5e6
+    assert "wait" in answer["launch"]["notes"]
+    assert answer["compute"]["took"] < 5e5
+    assert not answer["compute"]["notes"]
+    assert {"sync", "sync1"} <= set(answer["said"]), "both devices"
+
+
 def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:
     answer = cuda("copies_of_the_check")
     events, graph = answer["rows"]

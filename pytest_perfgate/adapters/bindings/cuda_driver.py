@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from inspect import signature
 from pathlib import Path
@@ -162,6 +162,58 @@ class CudaDriver:
         status = getattr(self._library, name)(*arguments)
         if status:
             raise DriverFault(name, status)
+
+
+class DriverInUse(CudaDriver):
+    """The driver, if this process has loaded it: it is neither loaded nor initialised here."""
+
+    def __init__(self, load: Callable[[], Any] = lambda: ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD)) -> None:
+        super().__init__(load)
+
+    def wait(self) -> Callable[[], None] | None:
+        """Return a wait for the work of all contexts in use; None without one, or where earlier work has failed."""
+        try:
+            contexts = self._contexts()
+            wait = self._wait_for(contexts)
+            wait()
+        except (OSError, RuntimeError, AttributeError, PerfgateError):
+            return None
+        return wait if contexts else None
+
+    def _contexts(self) -> tuple[int, ...]:
+        """Return the current context and the primary ones in use."""
+        current, count = ctypes.c_void_p(0), ctypes.c_int(0)
+        self._call("cuDeviceGetCount", ctypes.byref(count))  # fails without an initialised driver
+        self._call("cuCtxGetCurrent", ctypes.byref(current))
+        primary = [self._primary(index) for index in range(count.value) if self._active(index)]
+        return tuple(dict.fromkeys(context for context in (current.value, *primary) if context))
+
+    def _primary(self, index: int) -> int | None:
+        """Return the primary context of a device in use; it gets no user more."""
+        device, context = ctypes.c_int(0), ctypes.c_void_p(0)
+        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuDevicePrimaryCtxRelease_v2", device)
+        return context.value
+
+    def _wait_for(self, contexts: Iterable[int]) -> Callable[[], None]:
+        push, settle, pop = map(self._function, ("cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"))
+        handles, popped = tuple(map(ctypes.c_void_p, contexts)), ctypes.byref(ctypes.c_void_p(0))
+
+        def wait() -> None:
+            for handle in handles:
+                status = push(handle)
+                if not status:
+                    status = settle()
+                    pop(popped)
+                if status:
+                    raise PerfgateError("device-lost", f"the work of the call failed: CUDA returned {status}")
+
+        return wait
+
+    def _function(self, name: str) -> Callable[..., int]:
+        function: Callable[..., int] = getattr(self._library, name)
+        return function
 
 
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import faults, sentence
-from pytest_perfgate.adapters.bindings.cuda_driver import ptxas_version
+from pytest_perfgate.adapters.bindings.cuda_driver import DriverInUse, ptxas_version
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
@@ -61,7 +61,9 @@ class HostRuntime:
         return self._device
 
     def synchronize(self) -> None:
-        """Do nothing, since nothing runs asynchronously."""
+        """Wait for the CUDA work of libraries that no other runtime knows, if there is any."""
+        if wait := DriverInUse().wait():
+            wait()
 
     def event(self) -> HostEvent:
         return HostEvent()

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.passes import PassedCall, References, chosen, in_turns, of_file, one_by_one, readings_of
+from pytest_perfgate.app.passes import (
+    PassedCall,
+    References,
+    chosen,
+    in_turns,
+    leaves_work,
+    of_file,
+    one_by_one,
+    readings_of,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Absent, Metric
@@ -337,3 +346,41 @@ def test_files_are_those_of_the_limits_of_a_call() -> None:
     references: References[Call] = References(case("speedup(case=ours, over='file:none.json') >= 1.2x"))
     assert [one.over for one in references.files_of(called("ours"), INSPECTORS)] == ["file:none.json"]
     assert references.files_of(called("other"), INSPECTORS) == ()
+
+
+IDLE_NS = 1_500.0
+
+
+def left(script: list[float], *, waits: bool = False, launch_ns: float = 3_000.0, idle_ns: float = IDLE_NS) -> bool:
+    """Whether calls of a device with these times leave work, by waits that cost the host some time."""
+    device = FakeRuntime(script, launch_ns=launch_ns, waits=waits)
+
+    def wait() -> None:
+        device.synchronize()
+        device.host_ns += idle_ns
+
+    return leaves_work(PassedCall(device.kernel, lambda: None, device), wait, device.clock)
+
+
+def test_a_call_leaves_work_where_a_wait_after_it_takes_longer_than_a_second_one() -> None:
+    assert left([100_000.0])
+    assert left([6_000.0]), "a short kernel"
+    assert not left([100_000.0], waits=True)
+    assert not left([0.0]), "a call of the host"
+    assert not left([1_000.0]), "as short as what caches do"
+    assert not left([100.0], launch_ns=1e6)
+    assert not left([6_000.0], launch_ns=1e6), "below a hundredth of the call"
+    assert not left([20_000.0], idle_ns=30_000.0), "beside other work of the device"
+
+
+def test_compiling_at_first_and_one_odd_trial_change_nothing() -> None:
+    assert left([9e9, *[100_000.0] * 2, 0.0, *[100_000.0] * 20])
+    assert not left([9e9, *[0.0] * 2, 1e6, *[0.0] * 20])
+
+
+def test_long_calls_are_tried_once() -> None:
+    calls: list[float] = []
+    device = FakeRuntime([1e9], waits=False)
+    passed = PassedCall(lambda: (calls.append(1), device.kernel()), lambda: None, device)
+    assert leaves_work(passed, device.synchronize, device.clock)
+    assert len(calls) == 2

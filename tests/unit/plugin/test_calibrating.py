@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from pytest_perfgate.app.compare_arms import ROUND, phase_of
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.judge.calibration import FORKED, INJECTED, LEAST
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey
@@ -82,3 +85,33 @@ def test_a_round_that_could_not_be_forked_is_no_round_of_forks_and_the_last_try(
             f"{NOT_FORKED}fresh interpreter: 2 threads run"
         ]
         assert lines[-1].startswith("unchanged code: "), "the time goes to fresh pairs"
+
+
+class Clock:
+    """Each look takes 50 ns, each call what it says."""
+
+    def __init__(self, call_ns: int) -> None:
+        self.now, self.call_ns, self.calls = 0, call_ns, 0
+
+    def thread_time_ns(self) -> int:
+        self.now += 50
+        return self.now
+
+    def call(self) -> str:
+        self.now += self.call_ns
+        self.calls += 1
+        return "done"
+
+
+@pytest.mark.parametrize(("call_ns", "calls"), [(400, 20000), (20_000, 1000), (3_000_000, 40)])
+@pytest.mark.parametrize("by", [0.02, 0.10])
+def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, calls: int, by: float) -> None:
+    spent = {}
+    for part in (0.0, by):
+        clock = Clock(call_ns)
+        monkeypatch.setattr(calibrating.clock, "HOST_CLOCK", HOST_CLOCK._replace(thread=clock.thread_time_ns))
+        slow = calibrating.slowed(clock.call, part)
+        assert [slow() for _ in range(calls)] == ["done"] * calls
+        assert clock.calls == calls
+        spent[part] = clock.now
+    assert spent[by] / spent[0.0] - 1 == pytest.approx(by, rel=0.25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pytest_perfgate.adapters.devices.clocks import MachineClocks
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers import host as host_timer
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
@@ -21,9 +23,11 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, Measure, Ready
-from pytest_perfgate.plugin import measuring as slowing
+from pytest_perfgate.plugin import calibrating
+from pytest_perfgate.plugin import measuring as measuring_module
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
-from pytest_perfgate.plugin.measuring import Measuring
+from pytest_perfgate.plugin.measuring import SLOWER, WAITED, Measuring
+from pytest_perfgate.testing import FakeRuntime
 
 KEY = CaseKey(nodeid="t.py::test_a")
 SHORT = Plan(warmup_ns=1.0, budget_ns=1.0)
@@ -138,40 +142,75 @@ def test_whoever_waits_for_a_device_is_heard(measuring: Measuring) -> None:
     measuring.tell_waits(lines.append)
 
 
-class Clock:
-    """Each look takes 50 ns, each call what it says."""
-
-    def __init__(self, call_ns: int) -> None:
-        self.now, self.call_ns, self.calls = 0, call_ns, 0
-
-    def thread_time_ns(self) -> int:
-        self.now += 50
-        return self.now
-
-    def call(self) -> str:
-        self.now += self.call_ns
-        self.calls += 1
-        return "done"
+@pytest.mark.parametrize(("by", "parts"), [(None, []), ("0.0", [0.0]), ("0.05", [0.05])])
+def test_the_environment_slows_the_calls_of_a_process(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch, by: str | None, parts: list[float]
+) -> None:
+    monkeypatch.delenv(SLOWER, raising=False)
+    if by is not None:
+        monkeypatch.setenv(SLOWER, by)
+    slowed: list[float] = []
+    monkeypatch.setattr(calibrating, "slowed", lambda call, part: slowed.append(part) or call)
+    measuring.samples(MeasuredCall(KEY, int), SHORT)
+    assert slowed == parts
 
 
-@pytest.mark.parametrize(("call_ns", "calls"), [(400, 20000), (20_000, 1000), (3_000_000, 40)])
-@pytest.mark.parametrize("by", [0.02, 0.10])
-def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, calls: int, by: float) -> None:
-    spent = {}
-    for part in (0.0, by):
-        clock = Clock(call_ns)
-        monkeypatch.setattr(slowing, "HOST_CLOCK", HOST_CLOCK._replace(thread=clock.thread_time_ns))
-        slow = slowing.slowed(clock.call, part)
-        assert [slow() for _ in range(calls)] == ["done"] * calls
-        assert clock.calls == calls
-        spent[part] = clock.now
-    assert spent[by] / spent[0.0] - 1 == pytest.approx(by, rel=0.25)
+class Device:
+    """A device that works behind the host's back; the host's clock is the simulated one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, used: bool = True) -> None:
+        self.fake, self.used, self.events = FakeRuntime([50e3], launch_ns=5e3, waits=False), used, list[str]()
+        clock = HOST_CLOCK._replace(wall=self.fake.clock)
+        for module in (measuring_module, host_timer):
+            monkeypatch.setattr(module, "HOST_CLOCK", clock)
+        monkeypatch.setattr(measuring_module, "device_wait", lambda: self.wait if self.used else None)
+
+    def launch(self) -> None:
+        self.used = True
+        self.events.append("launch")
+        self.fake.kernel()
+
+    def work(self) -> None:
+        self.events.append("work")
+        self.fake.host_ns += 20e3
+
+    def wait(self) -> None:
+        self.events.append("wait")
+        self.fake.synchronize()
 
 
-def test_a_process_is_told_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(slowing.VARIABLE, raising=False)
-    assert slowing.asked_for() is None
-    monkeypatch.setenv(slowing.VARIABLE, "0.0")
-    assert slowing.asked_for() == 0.0
-    monkeypatch.setenv(slowing.VARIABLE, "0.05")
-    assert slowing.asked_for() == 0.05
+def test_a_call_that_leaves_work_to_a_device_ends_with_a_wait(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(55e3)
+    assert WAITED in samples.notes
+    assert device.events[-2:] == ["launch", "wait"]
+
+
+def test_a_call_of_the_host_has_no_wait(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert median(samples.durations) == pytest.approx(20e3)
+    assert not samples.notes
+    assert "wait" not in device.events[-samples.batch * len(samples.durations) :]
+    device.events.clear()
+    measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert "wait" not in device.events, "decided once"
+
+
+def test_the_work_of_a_set_up_is_over_before_the_call(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work, setup=device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(20e3)
+    assert device.events[-3:] == ["launch", "wait", "work"]
+
+
+def test_samples_are_taken_again_where_the_first_call_began_to_use_a_device(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch, used=False)
+    samples = measuring.samples(MeasuredCall(KEY, device.launch), SHORT)
+    assert median(samples.durations) == pytest.approx(55e3)
+    assert WAITED in samples.notes

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver, ptxas_version
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver, DriverInUse, ptxas_version
+from pytest_perfgate.model.errors import PerfgateError
 
 
 def program(path, version: str) -> str:
@@ -79,6 +80,8 @@ class Library:
 
     def __init__(self, begun: bool = True, current: int = 0, active: tuple[int, ...] = ()) -> None:
         self._begun, self._current, self._active = begun, current, active
+        self.calls: list[str] = []
+        self.fault = 0
 
     def cuDeviceGetCount(self, count) -> int:
         count._obj.value = 2
@@ -94,6 +97,27 @@ class Library:
 
     def cuDevicePrimaryCtxGetState(self, device, flags, active) -> int:
         active._obj.value = device.value in self._active
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context, device) -> int:
+        self.calls.append("retain")
+        context._obj.value = 100 + device.value
+        return 0
+
+    def cuDevicePrimaryCtxRelease_v2(self, device) -> int:
+        self.calls.append("release")
+        return 0
+
+    def cuCtxPushCurrent_v2(self, context) -> int:
+        self.calls.append(f"push {context.value}")
+        return 0
+
+    def cuCtxSynchronize(self) -> int:
+        self.calls.append("wait")
+        return self.fault
+
+    def cuCtxPopCurrent_v2(self, context) -> int:
+        self.calls.append("pop")
         return 0
 
 
@@ -118,3 +142,43 @@ def test_a_driver_that_does_not_load_tells_nothing() -> None:
         raise OSError("no libcuda.so.1")
 
     assert not CudaDriver(missing).untouched()
+
+
+@pytest.mark.parametrize(
+    ("library", "contexts"),
+    [
+        (Library(begun=False, current=7), []),
+        (Library(), []),
+        (Library(current=7), [7]),
+        (Library(current=100, active=(0,)), [100]),
+        (Library(current=7, active=(0, 1)), [7, 100, 101]),
+        (SimpleNamespace(), []),
+    ],
+    ids=["not initialised", "no context", "a context", "the primary one", "several", "another library"],
+)
+def test_a_wait_is_for_all_contexts_in_use(library, contexts: list[int]) -> None:
+    wait = DriverInUse(lambda: library).wait()
+    assert (wait is not None) is bool(contexts)
+    if wait is not None:
+        assert library.calls.count("retain") == library.calls.count("release"), (
+            "the process has as many users as before"
+        )
+        library.calls.clear()
+        wait()
+        assert library.calls == [word for one in contexts for word in (f"push {one}", "wait", "pop")]
+
+
+def test_work_that_fails_is_an_error_and_a_context_that_failed_before_is_not_waited_for() -> None:
+    library = Library(current=7)
+    wait = DriverInUse(lambda: library).wait()
+    assert wait is not None
+    library.fault = 700
+    with pytest.raises(PerfgateError, match="CUDA returned 700") as error:
+        wait()
+    assert error.value.code.name == "device-lost"
+    assert library.calls[-1] == "pop"
+    assert DriverInUse(lambda: library).wait() is None
+
+
+def test_the_driver_is_not_loaded_to_wait_for_it() -> None:
+    assert DriverInUse().wait() is None
