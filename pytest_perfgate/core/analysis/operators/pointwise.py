@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.work import known_dtype, width
+from pytest_perfgate.core.analysis.work import known_dtype, rate_noun, width
 from pytest_perfgate.core.analysis.work_layers import cross_entropy, embedding, streamed
 from pytest_perfgate.core.analysis.work_layers import reduction as reduced
 from pytest_perfgate.core.analysis.work_layers import softmax as softmaxed
@@ -47,9 +47,16 @@ def binary(call: OperatorCall, operands: int = 2) -> Work:
     if not tensors:
         raise ValueError(f"neither operand of {call.name} is a tensor")
     shape = _broadcast([call.shape(at) for at in tensors])
-    widest = max(tensors, key=lambda at: (len(call.shape(at)) > 0, width(call.type(at))))
-    moved = sum(call.size(at) for at in tensors) + prod(shape) * _written(call, call.type(widest))
+    widest = max(tensors, key=lambda at: _promotion(call, at))
+    written = call.type(0 if call.name.endswith("_") else widest)
+    moved = sum(call.size(at) for at in tensors) + prod(shape) * _written(call, written)
     return streamed(prod(shape), moved, call.dtype(widest), "elementwise")
+
+
+def _promotion(call: OperatorCall, at: int) -> tuple[int, bool, float]:
+    """Order operands as PyTorch promotes types: floats before integers, then shapes before scalars, then width."""
+    dtype = call.dtype(at)
+    return 0 if dtype == "bool" else 1 if rate_noun(dtype) else 2, len(call.shape(at)) > 0, width(dtype)
 
 
 def ternary(call: OperatorCall) -> Work:

@@ -133,6 +133,23 @@ def test_types_without_shapes_are_no_shapes_of_one_element() -> None:
     assert work_of(call) == (None, "the trace has no shapes: profile with record_shapes=True")
 
 
+@pytest.mark.parametrize(
+    ("name", "types", "shapes", "dtype", "moved"),
+    [
+        ("aten::div_", ("float", "long int"), ((), ()), "fp32", 4 + 8 + 4),
+        ("aten::mul", ("float", "long int"), ((10,), (10,)), "fp32", 10 * (4 + 8 + 4)),
+        ("aten::mul", ("long int", "float"), ((10,), ()), "fp32", 10 * (8 + 4) + 4),
+        ("aten::mul", ("float", "double"), ((10,), ()), "fp32", 10 * (4 + 4) + 8),
+        ("aten::add_", ("c10::BFloat16", "float"), ((10,), (10,)), "fp32", 10 * (2 + 4 + 2)),
+        ("aten::add", ("bool", "unsigned char"), ((10,), ()), "uint8", 10 * (1 + 1) + 1),
+    ],
+)
+def test_operands_of_two_types_are_promoted_as_pytorch_does(name, types, shapes, dtype, moved):
+    amount, why = work_of(OperatorCall(name=name, dims=shapes, types=types))
+    assert (amount.dtype, amount.bytes, why) == (dtype, moved, "")
+
+
+
 def test_work_beyond_any_number_is_a_reason() -> None:
     shape = (1 << 62,) * 40
     amount, why = work_of(OperatorCall(name="aten::add", dims=(shape, shape), types=("float", "float")))
