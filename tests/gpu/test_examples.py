@@ -92,6 +92,10 @@ for kernel, warps in ((attention._forward, 4), (attention._backward_queries, 4),
 """
 
 
+OLD_INTERPRETER = "InterpreterError: TypeError('only 0-dimensional arrays can be converted to Python scalars')"
+"""What Triton 3.6 raises for the bound of a loop with numpy 2.4: it makes an integer of an array of one element."""
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("script", "interpreted"),
@@ -105,6 +109,8 @@ def test_the_kernels_of_triton_are_right_and_compile_without_a_gpu(script: str, 
     places = os.pathsep.join((str(EXAMPLES / "triton_kernels"), os.environ.get("PYTHONPATH", "")))
     env = {**os.environ, "TRITON_INTERPRET": interpreted, "PYTHONPATH": places}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    if OLD_INTERPRETER in done.stderr:
+        pytest.skip("the interpreter of this Triton does not run with this numpy: Triton 3.9 and numpy before 2.4 do")
     assert done.returncode == 0, done.stderr
 
 
