@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 ROUND = "round"
 
 
-def _missing_module(arm: Arm) -> str:
-    inside = "this build runs inside a checkout: set 'build' in [tool.perfgate] to the commands that build it"
+def _missing(arm: Arm, error: str) -> str:
+    inside = "set build in [tool.perfgate] to the commands that make it: a checkout has no file that git ignores"
     other = "list its folder in [tool.perfgate]: in 'projects' if it is in this repository, else in 'editable'"
-    return f"; {arm.missing or (inside if arm.mode == 'worktree' else other)}"
+    if "ModuleNotFoundError" in error:
+        return f"; next: {arm.missing or (inside if arm.mode == 'worktree' else other)}"
+    return f"; next: {inside}" if arm.mode == "worktree" and "no such file" in error.lower() else ""
 
 
 def phase_of(by: float) -> str:
@@ -165,7 +167,7 @@ class Comparison:
         for call in pair.play(jobs, ahead):
             if base_alone(call) and self.own.falls_back(self.cases[call.nodeid], call.finished[BASE].text):
                 continue
-            self.rounds.append(_round(call, phase, number, self.own.reason(call.nodeid)))
+            self.rounds.append(_round(call, phase, number, self.own.reason(call.nodeid), self.arms))
             finished.add(call.nodeid)
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {last}{_eta(self, (phase, number), cases, len(finished))}"
@@ -179,9 +181,9 @@ class Comparison:
         if not standing and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
             return cases  # those that share a version of their files start again together
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
-        hint = _missing_module(self.arms[BASE]) if "ModuleNotFoundError" in fault.what and not standing else ""
+        why = fault.what + ("" if standing else _missing(self.arms[BASE], fault.what))
         for nodeid in lost:
-            self._note(*at, nodeid, fault.what + hint, died=bool(standing) and fault.code.name in FATAL)
+            self._note(*at, nodeid, why, died=bool(standing) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
@@ -299,16 +301,15 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     return {key: pair_of(captures) for key, captures in captures_of(rounds, phase).items()}
 
 
-def _round(call: PairedCall, phase: str, number: int, own: str) -> PairedRound:
-    sides = zip(("base", "head"), call.finished)
-    failed = [f"{side}: {ended.outcome}: {ended.text}" for side, ended in sides if ended.outcome != "passed"]
+def _round(call: PairedCall, phase: str, number: int, own: str, arms: Sequence[Arm]) -> PairedRound:
+    why = [f"{arm.name}: {end.outcome}: {end.text}" for arm, end in zip(arms, call.finished) if end.outcome != "passed"]
     return PairedRound(
         nodeid=call.nodeid,
         phase=phase,
         number=number,
         base=call.captures[BASE],
         head=call.captures[HEAD],
-        trouble="; ".join(failed),
+        trouble="; ".join(why) + _missing(arms[HEAD], call.finished[HEAD].text),
         seconds=sum(finished.seconds for finished in call.finished) / 2,
         raised=call.finished[HEAD].raised,
         own=own,
@@ -323,8 +324,7 @@ def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm], own: Callab
             why = own(nodeid) if side == BASE else ""
             errors = [error for error in pair.errors[side] if error.startswith(nodeid.partition("::")[0])]
             reason = "; ".join(errors or pair.errors[side]) or (f"it {why}" if why else "it is missing")
-            hint = _missing_module(arm) if "ModuleNotFoundError" in reason and not why else ""
-            return f"the {arm.name} build could not collect it: {reason}{hint}"
+            return f"the {arm.name} build could not collect it: {reason}{'' if why else _missing(arm, reason)}"
     return "the children ended before it"
 
 

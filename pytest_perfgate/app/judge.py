@@ -258,10 +258,10 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
         return Unpaired(why=lost, step=COMMIT_FIRST)
     if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    why = error_summary(fault) if fault is not None else error or "it did not run in both builds"
-    step = fault.fix if fault is not None else ""
-    if "while loading conftest" in why:
-        step = IMPORT_LATER
+    why, _, step = (error or "it did not run in both builds").partition("; next: ")
+    if fault is not None:
+        why, step = error_summary(fault), fault.fix
+    step = IMPORT_LATER if "while loading conftest" in why else step
     return Unpaired(why=f"{why}\n{lost}" if lost else why, step=step)
 
 

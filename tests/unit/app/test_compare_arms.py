@@ -164,7 +164,7 @@ def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> No
     world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=errors)
     (trouble,) = compared(world)[0].results()["t.py::test_2"].trouble
     assert trouble.startswith(
-        f"the base build could not collect it: {error}; list its folder in [tool.perfgate]: in 'projects'"
+        f"the base build could not collect it: {error}; next: list its folder in [tool.perfgate]: in 'projects'"
     )
 
 
@@ -174,7 +174,19 @@ def test_a_module_of_a_package_that_both_arms_hide_says_the_whole_setting() -> N
     both = (replace(arm("base"), missing="set projects = [1]"), replace(arm("head"), missing="set projects = [1]"))
     comparison = Comparison(both, cases(3), staged(world, [], []), Design())
     heard(comparison)
-    assert comparison.results()["t.py::test_2"].trouble[0].endswith("'kern'; set projects = [1]")
+    assert comparison.results()["t.py::test_2"].trouble[0].endswith("'kern'; next: set projects = [1]")
+
+
+@pytest.mark.parametrize(("mode", "step"), [("worktree", "; next: set build in [tool.perfgate]"), ("package", "")])
+def test_a_file_that_no_checkout_has_says_which_setting_makes_it(mode: str, step: str) -> None:
+    error = "t.py: OSError: build/libk.so: cannot open shared object file: No such file or directory"
+    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
+    both = (replace(arm("base"), mode=mode), replace(arm("head"), mode=mode))
+    comparison = Comparison(both, cases(3), staged(world, [], []), Design())
+    heard(comparison)
+    (trouble,) = comparison.results()["t.py::test_2"].trouble
+    assert trouble.removeprefix(f"the base build could not collect it: {error}").startswith(step)
+    assert ("set build" in trouble) == bool(step)
 
 
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:

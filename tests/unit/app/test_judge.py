@@ -42,6 +42,9 @@ def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -
     assert (first, error) == ("the base build (9927da1f93): make: exit 2", "k.c:3:1: error: no ;")
     assert lost.startswith("it was accepted from a1b2c3d with changes")
     assert verdict.next[0] == "fix"
+    (verdict,) = gate.without_arms(case(), report, None, "head: failed: no such file; next: set build").verdicts
+    assert verdict.next[0] == "set build"
+    assert verdict.evidence[-1][1].startswith("head: failed: no such file\n")
     (verdict,) = gate.without_arms(case(), report, None, "it failed in the base").verdicts
     first, lost = dict(verdict.evidence)["no verdict by base and head"].splitlines()
     assert first == "it failed in the base"
