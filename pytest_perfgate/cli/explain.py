@@ -97,7 +97,11 @@ TERMS: tuple[Term, ...] = (
     Term("policy", "The rule that says whether an outcome passes, warns or fails its test.", "outcomes"),
     Term("process", "A fresh Python process. It measures every case and gives one number for each.", "verdicts"),
     Term("record", "The file that a run writes: every sample, verdict and fact of the machine.", "ci"),
-    Term("round", "Two fresh processes, base and head, in turns on one core. It gives one difference.", "verdicts"),
+    Term(
+        "round",
+        "One fresh process; of two builds, a pair in turns on one core, which gives one difference.",
+        "verdicts",
+    ),
     Term("run", "One execution of the tests. Its result for a case is one number with an interval.", "outcomes"),
     Term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
     Term(
