@@ -117,7 +117,7 @@ TERMS: tuple[Term, ...] = (
 
 def find_term(word: str) -> Term | None:
     """Return the term of this name or synonym, or of its singular, or None."""
-    names = {word.casefold(), word.casefold().removesuffix("s")}
+    names = {word.casefold(), *(word.casefold().removesuffix(ending) for ending in ("s", "es"))}
     return next((term for term in TERMS if names & {n.casefold() for n in (term.name, *term.also)}), None)
 
 
