@@ -11,7 +11,7 @@ export CI=1
 cd "${SLURM_SUBMIT_DIR:-.}"
 rm -f .perfgate/records/last record.json report.html # what an earlier job left here is not this one's
 status=0
-# Of the baselines those beneath the folders that are named are missed where their test is gone.
+# A baseline whose test is gone fails the run only beneath a folder that is named here.
 # Every core of the node, as a plain run has them: the cores that a process may use are part of a measurement's identity.
 srun --ntasks=1 --cpus-per-task="${SLURM_CPUS_ON_NODE:-1}" --cpu-bind=none pytest tests/bench --perfgate=full --junitxml=junit.xml || status=$?
 perfgate report --html report.html --to json:record.json || { code=$?; [ "$status" -ne 0 ] || status=$code; }

@@ -186,7 +186,8 @@ def clocks_document(rows: Sequence[Row], availability: Availability) -> Document
     """Return the table of rows, or the reason why there are none."""
     if not rows:
         why = availability.why if not availability.usable else "the driver sees no device"
-        return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
+        text = f"No clocks to show: {why}" + (f"; next: {availability.fix}" if availability.fix else "")
+        return Document(title="Clocks", blocks=(Paragraph(text=text),))
     columns = Column.header("device | id | sm: clock | memory: clock | temperature: temperature | power: power | lock")
     return Document(title="Clocks", blocks=(Table(columns=columns, rows=tuple(rows)),))
 

@@ -282,4 +282,4 @@ def _availability_table(availabilities: Sequence[Availability]) -> Table:
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
         for a in availabilities
     )
-    return Table(columns=Column.header("name | works | version, or reason | next"), rows=rows, title="Libraries")
+    return Table(columns=Column.header("name | works | version or reason | next"), rows=rows, title="Libraries")

@@ -117,7 +117,7 @@ def _find_member(name: str, members: Sequence[N], family: str) -> N:
     match = next((member for member in members if member.name == name), None)
     if match is None:
         names = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
-        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=f"known: {names}")
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=f"name one of: {names}")
     return match
 
 

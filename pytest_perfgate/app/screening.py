@@ -192,7 +192,7 @@ class Screening:
         parts[0] += f" in {_span(decided)}" if decided else ""
         if open_:
             short = sum(key.nodeid in self._beyond for key in open_cases)
-            lack = f", {short} of them for lack of budget" if short else ""
+            lack = f", {'' if short == len(open_) else f'{short} of them '}for lack of budget" if short else ""
             parts.append(f"{len(open_)} open after {_span(open_)}{lack}")
         return ", ".join(parts)
 

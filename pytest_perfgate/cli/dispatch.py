@@ -142,7 +142,7 @@ class _HintingParser(argparse.ArgumentParser):
             return ""
         flags = [option for action in self._actions for option in action.option_strings]
         wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
-        near = " and ".join(close for word in wrong for close in get_close_matches(word, flags, n=1))
+        near = " and ".join(close for word in wrong for close in get_close_matches(word, flags, n=1, cutoff=0.7))
         stated = " ".join(f"--set {word[2:]}=VALUE" for word in wrong) if "--set" in flags else ""
         return f"\n  next  did you mean {' or '.join(filter(None, (stated, near)))}?" if stated or near else ""
 

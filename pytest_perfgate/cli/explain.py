@@ -97,7 +97,11 @@ TERMS: tuple[Term, ...] = (
     Term("policy", "The rule that says whether an outcome passes, warns or fails its test.", "outcomes"),
     Term("process", "A fresh Python process. It measures every case and gives one number for each.", "verdicts"),
     Term("record", "The file that a run writes: every sample, verdict and fact of the machine.", "ci"),
-    Term("round", "Two fresh processes, base and head, in turns on one core. It gives one difference.", "verdicts"),
+    Term(
+        "round",
+        "One fresh process; of two builds, a pair in turns on one core, which gives one difference.",
+        "verdicts",
+    ),
     Term("run", "One execution of the tests. Its result for a case is one number with an interval.", "outcomes"),
     Term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
     Term(
@@ -113,7 +117,7 @@ TERMS: tuple[Term, ...] = (
 
 def find_term(word: str) -> Term | None:
     """Return the term of this name or synonym, or of its singular, or None."""
-    names = {word.casefold(), word.casefold().removesuffix("s")}
+    names = {word.casefold(), *(word.casefold().removesuffix(ending) for ending in ("s", "es"))}
     return next((term for term in TERMS if names & {n.casefold() for n in (term.name, *term.also)}), None)
 
 

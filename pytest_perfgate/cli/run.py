@@ -239,8 +239,8 @@ def _verdict(report: RunReport) -> int:
     from pytest_perfgate.core.judge.policy import run_code
 
     if code := run_code(report, report.status):
-        message = f"this run ended with {code}, and so does its report; a record that is named ends with 0"
-        sys.stderr.write(f"perfgate: {message}\n")
+        step = "next: perfgate report RECORD exits with 0"
+        sys.stderr.write(f"perfgate: exit code {code}, as the run ended; {step}\n")
     return code
 
 
@@ -286,7 +286,8 @@ def _delivered(options: Namespace, report: RunReport, project: Project) -> str:
     posting = Posting(key=options.comment_key, only_changes=options.only_changes, dry_run=options.dry_run)
     by_name = {delivery.name: delivery for delivery in deliveries(project.root)}
     if name not in by_name:
-        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", fix=f"one of: {', '.join(by_name)}")
+        fix = f"name one of: {', '.join(by_name)}"
+        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", fix=fix)
     delivery = by_name[name]
     if isinstance(delivery, SupportsPosting):
         delivery = delivery.posting(posting)

@@ -224,12 +224,12 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
 
 
 def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
-    """Return ``; what they do not clear goes to two builds in turns: 1 case 19 s to 1 min, all 38 1 to 6 min``."""
+    """Return ``; what they do not clear goes to two builds: 1 test 19 s to 1 min, all 38 tests 1 to 6 min``."""
     if not cases:
         return ""
     text = "; tests that the accepted times do not clear are then measured in two builds"
     single, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
-    several = f"{single.partition(',')[0]}, all {cases} {all_}"
+    several = f"{single.partition(',')[0]}, all {cases} tests {all_}"
     return f"{text}: 1 test {single if cases == 1 else several}"
 
 

@@ -115,14 +115,14 @@ class Collector:
         captures = (*CAPTURES, *self._brought("profilers")) if strange else CAPTURES
         for name in strange:
             if name not in captures:
-                fix = proposal(name, captures, all_of="the captures")
+                fix = proposal(name, captures, all_of="name one of the captures")
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
 
     def _require_instrument(self, family: str, name: str, place: str) -> None:
         """Refuse a timer or a runtime that nothing brings, where it is named."""
         if name in {"", *INSTRUMENTS[family]} or name in (brought := tuple(self._brought(f"{family}s"))):
             return
-        fix = proposal(name, (*INSTRUMENTS[family], *brought), all_of="known")
+        fix = proposal(name, (*INSTRUMENTS[family], *brought), all_of="name one of")
         raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=fix, place=place)
 
     def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
@@ -144,7 +144,7 @@ class Collector:
     def _marked(self, plan: Plan, keywords: Mapping[str, Any], place: str) -> Plan:
         for name in keywords:
             if name not in KEYWORDS:
-                fix = proposal(name, KEYWORDS, all_of="the keywords")
+                fix = proposal(name, KEYWORDS, all_of="use one of the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", fix=fix, place=place)
         plan = _with(plan, {name: value for name, value in keywords.items() if name != "on"}, place)
         for name in INSTRUMENTS.keys() & keywords.keys():
@@ -213,7 +213,7 @@ def _insist_figures(names: Iterable[str]) -> None:
     """Refuse a figure that nothing measures."""
     for name in names:
         if name not in PASSES:
-            fix = proposal(name, PASSES, all_of="the figures")
+            fix = proposal(name, PASSES, all_of="name one of the figures")
             raise PerfgateError("option-wrong", f"there is no figure {name!r}", fix=fix, place="--perfgate-metric")
 
 

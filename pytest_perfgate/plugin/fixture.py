@@ -314,7 +314,7 @@ def _count(calls: object) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise PerfgateError("call-wrong", f"calls={calls!r} is not a whole number from 1")
+        raise PerfgateError("call-wrong", f"calls={calls!r} is not a whole number from 1", fix="calls=10")
     return count
 
 

@@ -224,7 +224,7 @@ class UsersFrames:
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
         __tracebackhide__ = True  # hides our frame also if the traceback has no frame of the user's
-        if isinstance(fault, _THEIRS) and not self._all:
+        if isinstance(fault, _THEIRS) and not self._all and getattr(fault, "pytrace", True):
             raise fault.with_traceback(without_ours(fault.__traceback__))
 
 

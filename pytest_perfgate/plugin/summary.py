@@ -318,7 +318,7 @@ def empty_calls_note(reports: Sequence[CaseReport]) -> list[str]:
         short += [(str(report.key), time.value) for time in times[:1] if time.value < _SHORT_NS]
     most = _ALIKE * _empty_call_ns() if short else 0.0
     keys = [key for key, time in short if time <= most]
-    text = f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}"
+    text = f"only the overhead of a call is timed: {first_of(keys, _NAMED)}; next: do more work in one call"
     return [printable(text)] if keys else []
 
 

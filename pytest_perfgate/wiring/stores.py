@@ -133,7 +133,7 @@ def read_benchmarks(path: Path) -> BenchFile:
             return tool.read(path)
     if foreign(head)[0] or not head.strip():
         raise unknown(path, head, tools)
-    fix = f"kinds: {', '.join(BENCHMARK_TOOLS)}"
+    fix = f"name a file of one of these kinds: {', '.join(BENCHMARK_TOOLS)}"
     raise PerfgateError("artifact-unknown", "this is no benchmark's JSON", place=str(path), fix=fix)
 
 

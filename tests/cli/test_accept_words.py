@@ -27,3 +27,9 @@ def test_an_option_that_is_none_has_a_nearest_name(project: Place, words: list[s
     done = project.perfgate("accept", *words)
     assert done.code == 2
     assert "did you mean --reason?" in done.err
+
+
+def test_an_option_that_resembles_another_only_in_part_has_no_hint(project: Place) -> None:
+    done = project.perfgate("history", "--since", "yesterday")
+    assert done.code == 2
+    assert "did you mean" not in done.err

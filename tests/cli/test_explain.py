@@ -38,6 +38,11 @@ def test_every_word_is_explained(word: str) -> None:
         assert more.startswith(("More: docs/", "More: perfgate "))
 
 
+@pytest.mark.parametrize("word", ["rounds", "processes", "Baselines"])
+def test_a_term_is_explained_by_its_plural(place: Place, word: str) -> None:
+    assert "Term: " in place.perfgate("explain", word).out
+
+
 def test_every_outcome_has_advice() -> None:
     assert set(ADVICE) == set(Outcome)
 

@@ -148,7 +148,7 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
         (["inspect", "a.toy", "--view", "tabel"], 2, "one of: table, other"),
         (["inspect", "a.toy", "--arch", "sm_90"], 2, "'arch' is not an option for toy files"),
         (["inspect", "a.toy", "--set", "step"], 2, "has no value"),
-        (["inspect", "a.toy", "--rank", "0"], 2, "did you mean --set rank=VALUE or --peak?"),
+        (["inspect", "a.toy", "--rank", "0"], 2, "did you mean --set rank=VALUE?"),
         (["check", "a.toy", "tiem <= 1us"], 2, "did you mean 'time'"),
         (["compare", "a.toy", "b.toy", "a.toy"], 2, "a comparison needs two files"),
         (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),

@@ -63,7 +63,9 @@ def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
 
     monkeypatch.setattr(wiring_devices, "management", lambda: Nvml(missing))
     assert dispatch(["clocks"]) == 0
-    assert "no libnvidia-ml.so.1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "no libnvidia-ml.so.1" in out
+    assert "next: " in out
     assert dispatch(["clocks", "lock"]) == 17
     assert "clocks-unsupported" in capsys.readouterr().err
 

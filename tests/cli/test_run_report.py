@@ -92,7 +92,7 @@ def test_the_report_of_the_last_run_ends_in_ci_as_its_gate_did(
     monkeypatch.setenv("CI", "true")
     done = place.perfgate("report", "--html", "r.html", "--to", "json:r.json")
     assert (done.code, Path("r.html").exists(), Path("r.json").exists()) == (code, True, True)
-    assert ("this run ended with" in done.err) == bool(code)
+    assert ("as the run ended" in done.err) == bool(code)
     assert place.perfgate("report", "r.json").code == 0, "it was named"
 
 

@@ -74,6 +74,7 @@ def test_own_figures_are_judged_and_reported(project: Project, mode: str) -> Non
         "test_not_taken": "passed",
     }
     assert "limit-unknown-metric" in run.says("test_misspelt")
+    assert "traceback entries" not in run.text
     assert ("rounds-differ" in run.says("test_never_the_same")) is (mode == "full")
     assert run.properties["test_beside_a_call"]["perfgate.loss"] == "0.055"
     assert run.properties["test_beside_a_call"]["perfgate.sent_bytes"] == "4096"

@@ -182,7 +182,7 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     if head.startswith(GZIP) and any(tool.recognises(path.with_suffix(""), unpacked_head(head)) for tool in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
     what = f"the {'folder' if path.is_dir() else 'file'} {kind or 'is of a kind that perfgate cannot read'}"
-    kinds = "kinds: " + ", ".join(kind_title(inspector.name) for inspector in inspectors)
+    kinds = "name a file of one of these kinds: " + ", ".join(kind_title(inspector.name) for inspector in inspectors)
     return PerfgateError("artifact-unknown", what, place=str(path), fix=fix or kinds)
 
 

@@ -151,7 +151,7 @@ def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str,
     then_text, now_text = (shorten(", ".join(texts) or "none", 200, placeholder=" ...") for texts in (old, new))
     yield from _limits(was.limits, now.limits, f"not literal: {now_text}" if new else "none")
     if old:
-        yield f"limits not literal: {then_text} -> {now_text}", LOOSER
+        yield f"limits that perfgate cannot read: {then_text} -> {now_text}", LOOSER
     then, here = dict(was.settings), dict(now.settings)
     for name in {**then, **here}:
         if then.get(name) != here.get(name) and (not new or name in EXCUSES):

@@ -200,7 +200,8 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
     paired = trial.paired
     assert paired is not None
     if paired.unstable:
-        text = f"processes fall into groups, and more slow ones than in {paired.base or 'the base'} are not shown"
+        base = paired.base or "the base"
+        text = f"processes fall into groups, and do not show that more are slow than in {base}"
         return _ruling(suspicion, Outcome.UNSTABLE, text, more_rounds(trial, paired), facts)
     text = f"undecided whether slower than {base_words(paired)}{time_to_decide(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)

@@ -302,7 +302,7 @@ def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
     of_calls = kind.name != "time" or all(name in ALWAYS for name, _ in labels)
     if kind.name in _NAMED_OTHERWISE and of_calls:
         start = written.text.index(kind.name)
-        what = f"the change of '{kind.name}' has a sentence of its own"
+        what = f"the change of '{kind.name}' has a name of its own"
         span = Span(start=start, end=start + len(kind.name))
         raise written.fault("limit-unknown-metric", what, span, f"write {_NAMED_OTHERWISE[kind.name]}")
 

@@ -113,9 +113,9 @@ def _bare(report: CaseReport, why: str) -> str:
 def _render(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     notable = [v for v in ordered if v.outcome not in _QUIET] or ordered
-    lines = [line for verdict in notable for line in _head(report, verdict, width)]
-    for label, text in _facts(report, notable):
-        lines += _labelled(label, text, width)
+    column = max([9, *(len(verdict.outcome.name) for verdict in notable)])
+    lines = [line for verdict in notable for line in _head(report, verdict, width, column)]
+    lines += (line for label, text in _facts(report, notable) for line in _labelled(label, text, width))
     lines += _next_lines(notable, command)
     return "\n".join(lines) + "\n"
 
@@ -146,9 +146,9 @@ def unlinked(text: str) -> str:
     return _REFERENCE.sub("\u200b", text)
 
 
-def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
+def _head(report: CaseReport, verdict: Verdict, width: int, column: int) -> Iterator[str]:
     """Yield outcome, name, figure and limit; a long name gets a line of its own and stays whole."""
-    start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
+    start = f"{verdict.outcome.name.replace('_', ' '):<{column}}  {short_name(report.key)}"
     limit = by_floor(_limit(verdict.limit), verdict.raised)
     figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
     if display_width(start) + 2 + display_width(figures) <= width:

@@ -283,7 +283,7 @@ def history_document(
 
 
 def _overview(cases: Sequence[Told]) -> Table:
-    columns = (*Column.header("case | device | last: time"), *Column.header("accepted: time | when", absent="-"))
+    columns = (*Column.header("case | device | last: time"), *Column.header("accepted: time | when (UTC)", absent="-"))
     rows = tuple(
         (printable(str(key)), device, s[-1].time or None if s else None, _accepted(b), s[-1].when[:16] if s else "")
         for key, device, s, b in cases

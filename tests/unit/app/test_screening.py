@@ -45,7 +45,7 @@ def test_what_reads_slower_is_decided_first_and_the_rest_says_what_it_wants() ->
     open_ = [paired for paired in results.values() if paired.decision is Decision.UNDECIDED]
     assert open_
     assert all(paired.wants_s == (7 - paired.rounds) * (1 + 2) for paired in open_)
-    assert f"{len(open_)} of them for lack of budget" in lines[0]
+    assert lines[0].endswith(", for lack of budget")
 
 
 CHANGE = (parse_limit("change(metric(loss)) <= 5%", kinds=by_name()),)
@@ -264,7 +264,7 @@ def test_a_decided_case_of_an_open_mean_does_not_count_as_open() -> None:
     lines: list[str] = []
     comparison = Comparison((arm("base"), arm("head")), cases(2), staged(world, lines, [], 70.0), Design())
     Screening(comparison, lambda key: 0.03, in_open_means=list).decide()
-    assert lines == ["1 of 2 cases decided in 7 rounds, 1 open after 21 rounds, 1 of them for lack of budget"]
+    assert lines == ["1 of 2 cases decided in 7 rounds, 1 open after 21 rounds, for lack of budget"]
 
 
 def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:
@@ -291,7 +291,7 @@ def test_what_seems_to_want_more_than_the_budget_has_all_of_it_before_it_is_left
     _, results, lines = compared(world, count=1, budget_s=60)
     assert (results["0"].decision, results["0"].rounds) == (Decision.UNDECIDED, 20)
     assert world.now == 60
-    assert lines == ["0 of 1 case decided, 1 open after 20 rounds, 1 of them for lack of budget"]
+    assert lines == ["0 of 1 case decided, 1 open after 20 rounds, for lack of budget"]
 
 
 def test_a_budget_too_small_for_a_look_clears_nobody() -> None:

@@ -85,7 +85,7 @@ class Mute(RuntimeError):
         (Mute(), "Mute"),
         (OSError("x" * 300), f"OSError: {'x' * 200}…"),
         (
-            PerfgateError("call-wrong", "calls=0 is not a whole number from 1"),
+            PerfgateError("call-wrong", "calls=0 is not a whole number from 1", fix="calls=10"),
             "PerfgateError: calls=0 is not a whole number",
         ),
     ],

@@ -43,7 +43,10 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
     open_ = "; tests that the accepted times do not clear are then measured in two builds: 1 test 19 s to 1 min 22 s"
     assert trying_line(0, Design(), math.inf, PairCost()) == ""
     assert trying_line(1, Design(), math.inf, PairCost()) == f"{open_}, a first guess"
-    assert trying_line(38, Design(), math.inf, PairCost()) == f"{open_}, all 38 1 min 24 s to 6 min 0 s, a first guess"
+    assert (
+        trying_line(38, Design(), math.inf, PairCost())
+        == f"{open_}, all 38 tests 1 min 24 s to 6 min 0 s, a first guess"
+    )
     line = "38 tests in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
     assert paired_line(38, Design(), math.inf, PairCost()) == f"{line}, a first guess"
     learnt = PairCost(learnt=True)

@@ -342,7 +342,7 @@ def test_a_call_of_nothing_is_named_in_one_line() -> None:
 
     reports = [of("test_none", 0.5, "host"), of("test_work", 1e6, "host"), of("test_gpu", 0.5, "gpu")]
     (line,) = empty_calls_note(reports)
-    assert line.startswith("no longer than an empty call")
+    assert line.endswith("; next: do more work in one call")
     assert "test_none" in line
     assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
     assert empty_calls_note([of("test_dict", 999, "host")]) == []

@@ -408,7 +408,7 @@ def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read()
     table = unknown(Path("k.csv.gz"), gzip.compress(b'"Kind","Kernel_Name"'), [Everything()])
     assert (table.what, table.fix) == ("the file is a gzip file", "unpack it: gunzip FILE")
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
-    assert other.fix == "kinds: nvbench, google-benchmark, asv"
+    assert other.fix == "name a file of one of these kinds: nvbench, google-benchmark, asv"
 
 
 def test_a_profile_of_cprofile_is_named(tmp_path: Path) -> None:
@@ -447,4 +447,7 @@ def test_each_view_of_a_readable_file_says_what_it_shows() -> None:
 
 def test_a_kind_that_a_person_knows_by_another_name_has_it() -> None:
     kineto = next(one for one in BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
-    assert unknown(Path("a.json"), b"??", [kineto, benchmarks_of("asv")]).fix == "kinds: PyTorch trace (kineto), asv"
+    assert (
+        unknown(Path("a.json"), b"??", [kineto, benchmarks_of("asv")]).fix
+        == "name a file of one of these kinds: PyTorch trace (kineto), asv"
+    )

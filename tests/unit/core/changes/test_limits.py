@@ -78,11 +78,15 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (mark("'time <= 1ms'"), mark("'time <= 1ms'", "on='H200*'"), ["time <= 1ms -> time <= 1ms on H200*"]),
         (mark("'time <= 1ms'", "rounds=3"), mark("'time <= 1ms'", "rounds=1"), ["rounds: 3 -> 1"]),
         (mark("'time <= 1ms'"), mark("'time <= 1ms'", "timer='host'"), ["timer: unset -> 'host'"]),
-        (mark("LIMIT"), mark("f(LIMIT)"), ["limits not literal: LIMIT -> f(LIMIT)"]),
+        (mark("LIMIT"), mark("f(LIMIT)"), ["limits that perfgate cannot read: LIMIT -> f(LIMIT)"]),
         (mark("f( LIMIT)"), mark("f(LIMIT)"), []),
         (mark("'time <= 1ms'"), mark("f(1)"), ["time <= 1ms -> not literal: f(1)"]),
         (mark("'own <= 1'"), mark("'own <= 2'"), ["own <= 1 -> own <= 2"]),
-        (mark("'time <== 1ms'"), mark("'time <== 2ms'"), ["limits not literal: time <== 1ms -> time <== 2ms"]),
+        (
+            mark("'time <== 1ms'"),
+            mark("'time <== 2ms'"),
+            ["limits that perfgate cannot read: time <== 1ms -> time <== 2ms"],
+        ),
         (
             mark("L", before="L = 'time <= 1ms'\n"),
             mark("L", before="L = 'time <= 2ms'\n"),
@@ -91,7 +95,7 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (
             mark("*L", before="L = ('time <= 1ms', M)\n"),
             mark("*L", before="M='mfu >= 1%'\nL = ('time <= 1ms', M)\n"),
-            ["limits not literal: M -> none"],
+            ["limits that perfgate cannot read: M -> none"],
         ),
         (
             mark("'registers >= 32'", "'registers <= 128'"),
@@ -280,16 +284,20 @@ def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
         (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
         (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
         (spelled, spelled, ()),
-        (mark("f(1)", "'mfu >= 5%'"), mark("f(2)", "'mfu >= 5%'"), ("t.py::test_x: limits not literal: f(1) -> f(2)",)),
+        (
+            mark("f(1)", "'mfu >= 5%'"),
+            mark("f(2)", "'mfu >= 5%'"),
+            ("t.py::test_x: limits that perfgate cannot read: f(1) -> f(2)",),
+        ),
     ):
         assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == expected
 
 
 def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
     assert relaxed_limits(mark("rounds=f(3)"), mark("rounds=f(4)")) == [
-        "limits not literal: rounds=f(3) -> rounds=f(4)"
+        "limits that perfgate cannot read: rounds=f(3) -> rounds=f(4)"
     ]
-    assert relaxed_limits(mark("**GATE"), mark("**GATES")) == ["limits not literal: **GATE -> **GATES"]
+    assert relaxed_limits(mark("**GATE"), mark("**GATES")) == ["limits that perfgate cannot read: **GATE -> **GATES"]
     call = "def test_x(perfgate):\n    perfgate(f, limits=['time <= {}'], name=f'{{n}}')\n"
     assert relaxed_limits(call.format("1ms"), call.format("2ms")) == ["t.py::test_x#f'{n}': time <= 1ms -> time <= 2ms"]
 

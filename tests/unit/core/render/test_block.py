@@ -88,6 +88,13 @@ def test_new_cases_share_one_block_and_one_command() -> None:
     assert "  next  perfgate accept --from RECORD t.py::test_a" in alone
 
 
+def test_outcomes_of_any_length_leave_the_names_in_one_column() -> None:
+    (verdict,) = unmeasured("test_a", "nothing has been accepted").verdicts
+    verdicts = (replace(verdict, outcome=Outcome.NOT_MEASURED), replace(verdict, outcome=Outcome.UNSTABLE))
+    heads = render_block(CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=verdicts)).splitlines()[:2]
+    assert {line.index("test_a") for line in heads} == {len("NOT MEASURED  ")}
+
+
 def test_one_reason_of_two_limits_is_one_line() -> None:
     (verdict,) = unmeasured("test_a", "nothing has been accepted").verdicts
     loss = replace(verdict, limit=replace(verdict.limit, metric="loss"), sentence="loss: nothing has been accepted")

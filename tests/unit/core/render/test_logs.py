@@ -103,7 +103,9 @@ ENTRIES = [
 
 def test_history_as_a_document() -> None:
     histories = [(SLOW.key, "d", ENTRIES, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
-    assert "1.08 ms" in render_text(history_document(histories, overview=True))
+    overview = render_text(history_document(histories, overview=True))
+    assert "1.08 ms" in overview
+    assert "when (UTC)" in overview
     text = render_text(history_document(histories, overview=False))
     assert "accepted: nothing" in text
     assert "+8.0 %" in text
