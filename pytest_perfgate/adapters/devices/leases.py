@@ -118,8 +118,8 @@ class DeviceLeases:
         self._in_vain.discard(device)
 
     def _taker(self, device: str) -> str:
-        who = self.owner(device)
-        return f"process {who} measures on {device}" if who else f"{device} is taken"
+        owner = self.owner(device)
+        return f"process {owner} measures on {device}" if owner else f"{device} is taken"
 
     def _write_owner(self, file: int, device: str, token: str) -> None:
         pid = os.getpid()
