@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
@@ -220,16 +220,11 @@ def _without_parameters(nodeid: str) -> str:
 
 def matching(expression: str) -> Selects:
     """Return a selection by a ``-k`` expression: words are parts of the name, with and, or, not, brackets."""
-    tokens = list(_tokens(expression))
+    tokens = [bracket or word for bracket, word in _TOKEN.findall(expression)]
     tree, rest = _either(tokens, 0, expression)
     if rest != len(tokens):
         raise _fault(expression, f"'{tokens[rest]}' is not expected")
     return lambda key: tree(str(key).lower())
-
-
-def _tokens(expression: str) -> Iterator[str]:
-    for bracket, word in _TOKEN.findall(expression):
-        yield bracket or word
 
 
 Holds = Callable[[str], bool]
