@@ -154,7 +154,7 @@ class Measuring:
     def device(self, plan: Plan, call: Any = None) -> Device:
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
-    def runtime_and_timer(self, plan: Plan, call: Any = None) -> RuntimeAndTimer:
+    def runtime_and_timer(self, plan: Plan, call: Any) -> RuntimeAndTimer:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
         return RuntimeAndTimer(runtime, choose_timer(plan, self._instruments.timers, runtime))
 

@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.charts import (
     Row,
     lengths_picture,
     merged,
-    over_steps,
+    mfu_of_steps,
     overlap_bars,
     overlap_row,
     stacked,
@@ -219,7 +219,7 @@ def utilisation_picture(
         raise nothing_to_draw("the MFU of a step is more than the hardware can do", "check --peak, or --device")
     mean = sum(figure for _, figure in figures) / len(figures)
     alt = f"MFU over {len(figures)} steps, idle time included: {mean * 100:.1f} % on average"
-    return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)
+    return mfu_of_steps(alt, figures)
 
 
 def operators_picture(
