@@ -46,8 +46,8 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
         return limit
     if any(not rival.on or (limit.on and set(limit.on) <= set(rival.on)) for rival in rivals):
         return None
-    taken = {pattern for rival in rivals for pattern in rival.on}
-    return replace(limit, except_on=tuple(sorted({*limit.except_on, *taken})))
+    patterns = {pattern for rival in rivals for pattern in rival.on}
+    return replace(limit, except_on=tuple(sorted({*limit.except_on, *patterns})))
 
 
 def applies_on(limit: Limit, device: Device) -> bool:

@@ -123,8 +123,8 @@ class TimeLeft:
         return sum(map(sum, self._taken.values()))
 
     def _cost_s(self, nodeid: str) -> float:
-        taken = self._taken[nodeid]
-        return fmean(taken) if taken else self._expected[nodeid]
+        costs = self._taken[nodeid]
+        return fmean(costs) if costs else self._expected[nodeid]
 
 
 PAIRED = "two builds"

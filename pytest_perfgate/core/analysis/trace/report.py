@@ -153,8 +153,8 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if line is None:
         devices = len(timelines(survey))
         return f"{devices} devices worked, each with its times." if devices else "The trace has no GPU activity."
-    who = "The host's operators run" if survey.on_host else "The GPU works"
-    text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
+    subject = "The host's operators run" if survey.on_host else "The GPU works"
+    text = f"{subject} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
         text += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
     if not ranked:
