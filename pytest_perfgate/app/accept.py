@@ -139,14 +139,14 @@ def _orphans(report: RunReport, decided: Sequence[Proposal], base: str, store: B
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     ran = {case.key.nodeid for case in report.cases}
-    gone: dict[tuple[str, str], Baseline] = {}
+    orphans: dict[tuple[str, str], Baseline] = {}
     for device in {line.device for line in new}:
         current = store.read_all(device)
         lost = list(current.items()) if report.complete and not report.filtered else []
         for path in {line.key.path for line in new if line.device == device} if base else ():
             lost += [(key, line) for key, line in store.read(device, path, base).items() if key not in current]
-        gone |= {(device, key): line for key, line in lost if line.key.nodeid not in ran}
-    return tuple(gone.values())
+        orphans |= {(device, key): line for key, line in lost if line.key.nodeid not in ran}
+    return tuple(orphans.values())
 
 
 def check_decisions(decided: Sequence[Proposal], request: Request, again: str = "") -> None:
@@ -249,13 +249,13 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     check_complete(report)
     keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
-    idle, gone, skipped = (noted(report.notes, kind) for kind in (UNUSED, DROPPED, SKIPPED))
+    idle, dropped, skipped = (noted(report.notes, kind) for kind in (UNUSED, DROPPED, SKIPPED))
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
 
     def is_unused(key: str, line: Baseline) -> bool:
         if line.key.of_file or line.when[:10] > report.started[:10]:  # its test may be newer than the run
             return False
-        looked = key in gone or not report.filtered
+        looked = key in dropped or not report.filtered
         used = key in keys or line.key.nodeid in tests or _among(line, skipped)
         return key in idle or (looked and not used)
 

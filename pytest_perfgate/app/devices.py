@@ -279,7 +279,7 @@ def measured_ceilings(
     )
 
 
-def enough_samples(take: Callable[[Call], Samples], call: Call, before: int = 0) -> Samples:
+def enough_samples(take: Callable[[Call], Samples], call: Call, before: int) -> Samples:
     """Return enough samples beside earlier ones; raise at a fault, since a low ceiling would flatter later runs."""
     runs: list[Samples] = []
     while not runs or len(runs) < FEW > before + sum(len(run.durations) for run in runs):

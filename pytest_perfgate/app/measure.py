@@ -107,7 +107,7 @@ class Rounds:
 
     def _remaining(self, number: int, cases: Iterable[Case]) -> list[Case]:
         """Return the cases that need this round."""
-        done = {nodeid for nodeid, taken in self._captures.items() if taken and read_alone(taken[-1])}
+        done = {nodeid for nodeid, captures in self._captures.items() if captures and read_alone(captures[-1])}
         return [c for c in cases if number < c.plan.rounds and c.nodeid not in done and c.nodeid not in self._outcome]
 
     def give_up(self, nodeid: str, why: str) -> None:

@@ -325,10 +325,10 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
     wide = "complex128" if "c" in kinds else "float64"
     with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large numbers
         gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
-        near = np.isfinite(theirs) & (gaps <= atol + rtol * np.abs(theirs))  # to infinity all are equally far
+        close = np.isfinite(theirs) & (gaps <= atol + rtol * np.abs(theirs))  # to infinity all are equally far
     wrong = ~((ours == theirs) | _both_nan(ours, theirs))
     if rtol or atol:
-        wrong &= ~near
+        wrong &= ~close
     if not wrong.any():
         return ""
     worst = np.argmax(np.where(wrong, np.nan_to_num(gaps, nan=np.inf), -1))

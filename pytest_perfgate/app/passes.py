@@ -371,9 +371,9 @@ def chosen(times: Mapping[str, Metric], pattern: str, case: ReferenceCase) -> Me
     if len(sized) == 1 and (params or pattern or len(times) == 1):
         return times[sized[0]]
     wanted = ", ".join(f"{name}={text}" for name, text in params) or key.test
-    near = proposal(pattern or key.test_id, times, all_of="it has")
+    nearest = proposal(pattern or key.test_id, times, all_of="it has")
     count = "several benchmarks fit" if sized else "no benchmark fits"
-    return f"is read, and {count} {wanted}{f' and {pattern!r}' if pattern else ''}; {near}".rstrip("; ")
+    return f"is read, and {count} {wanted}{f' and {pattern!r}' if pattern else ''}; {nearest}".rstrip("; ")
 
 
 def _contains_word(name: str, text: str) -> bool:

@@ -144,11 +144,11 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
     if reason and not reason.strip(".…"):
         raise PerfgateError("accept-reason", f"'{reason}' is the place of a reason", fix="write why between the quotes")
     try:
-        who = project.repository.author() or getpass.getuser()
+        author = project.repository.author() or getpass.getuser()
     except (OSError, KeyError):
-        who = ""
+        author = ""
     return Signature(
-        who=text_of(who),
+        who=text_of(author),
         when=today.isoformat(),
         why=reason,
         commit=measured_commit(report.environment, None if options.source else project.repository),

@@ -142,9 +142,9 @@ class _HintingParser(argparse.ArgumentParser):
             return ""
         flags = [option for action in self._actions for option in action.option_strings]
         wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
-        near = " and ".join(close for word in wrong for close in get_close_matches(word, flags, n=1, cutoff=0.7))
+        nearest = " and ".join(close for word in wrong for close in get_close_matches(word, flags, n=1, cutoff=0.7))
         stated = " ".join(f"--set {word[2:]}=VALUE" for word in wrong) if "--set" in flags else ""
-        return f"\n  next  did you mean {' or '.join(filter(None, (stated, near)))}?" if stated or near else ""
+        return f"\n  next  did you mean {' or '.join(filter(None, (stated, nearest)))}?" if stated or nearest else ""
 
 
 class _JsonParser(_HintingParser):
@@ -191,8 +191,8 @@ def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
     names = [command for commands in GROUPS.values() for command in commands]
-    near = get_close_matches(name, names, n=1)
-    return f"did you mean 'perfgate {near[0]}'?" if near else "perfgate --help lists the commands"
+    nearest = get_close_matches(name, names, n=1)
+    return f"did you mean 'perfgate {nearest[0]}'?" if nearest else "perfgate --help lists the commands"
 
 
 def _error_json(code: str, what: str, then: str, why: str = "", place: str = "") -> str:

@@ -281,9 +281,9 @@ def commits(project: Project) -> Iterator[Remark]:
     store, repository = project.baselines, project.repository
     lines = [line for device in store.devices() for line in store.read_all(device).values()]
     named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]
-    gone = repository.missing(named)
-    count = sum(commit in gone for commit in named)
-    if count and repository.brought(min(gone), project.config.baselines):
+    missing = repository.missing(named)
+    count = sum(commit in missing for commit in named)
+    if count and repository.brought(min(missing), project.config.baselines):
         what = "not in this clone, as after a squash or a rebase: the commit that brought them is used instead"
         yield Remark(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
     elif count:

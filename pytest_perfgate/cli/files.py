@@ -379,10 +379,10 @@ def run_import(options: argparse.Namespace) -> int:
     project = Project(options)
     check_place(options, project)
     device = options.device or stores.host_device_key()
-    who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
+    author, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
     lines = []
     for path in output.named_files(options.files):
-        outcome = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
+        outcome = imported(stores.read_benchmarks(path), device, project.baselines, author=author, when=when)
         paths = () if options.dry_run else project.baselines.write(outcome.lines)
         lines.append({
             "file": str(path), "device": device, "imported": [str(line.key) for line in outcome.lines],

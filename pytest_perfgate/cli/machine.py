@@ -244,11 +244,11 @@ def _shares(rounds: Any) -> dict[str, float]:
 
     from pytest_perfgate.app.compare_arms import ROUND
 
-    taken: dict[str, list[float]] = {}
+    samples: dict[str, list[float]] = {}
     for one in rounds:
         if one.phase == ROUND and one.share_s:
-            taken.setdefault(one.nodeid, []).append(one.share_s)
-    return {nodeid: fmean(shares) for nodeid, shares in taken.items()}
+            samples.setdefault(one.nodeid, []).append(one.share_s)
+    return {nodeid: fmean(shares) for nodeid, shares in samples.items()}
 
 
 def _pytest(options: Namespace, path: str) -> None:

@@ -197,8 +197,8 @@ class MeasuringBench(Bench):
             self._refer(call.key, reference)
 
     def _refer(self, key: CaseKey, reference: Reference) -> None:
-        taken = self._taken[key]
-        self._taken[key] = replace(taken, references=(*taken.references, reference))
+        samples = self._taken[key]
+        self._taken[key] = replace(samples, references=(*samples.references, reference))
 
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)

@@ -77,7 +77,8 @@ class Calibrating:
         self._others = [round_ for round_ in sound if round_.nodeid not in comparison.cases]
         comparison.resume(sound)
         if comparison.rounds:
-            progress.tell(f"{_round_count(comparison)} of earlier calibrations are kept")
+            count = len({(round_.phase, round_.number) for round_ in comparison.rounds})
+            progress.tell(f"{plural(count, 'round')} of earlier calibrations are kept")
         turns = self._turns(comparison, slowing=slowing, forking=self._gate.settings.project.preload != "off")
         while clock.seconds() < until:
             phase, by = next(turns)
@@ -148,10 +149,6 @@ def _why_not_forked(round_: PairedRound) -> str:
 
 def _round_numbers(comparison: Comparison, phase: str) -> int:
     return len({round_.number for round_ in comparison.rounds if round_.phase == phase})
-
-
-def _round_count(comparison: Comparison) -> str:
-    return plural(len({(round_.phase, round_.number) for round_ in comparison.rounds}), "round")
 
 
 def _named(by: float | None) -> str:

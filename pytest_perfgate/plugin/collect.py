@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_name, own_names
+from pytest_perfgate.core.limits.merge import asked_figures, matches_pattern, merge_limits, own_name, own_names
 from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
 from pytest_perfgate.model.errors import PerfgateError, nearest, proposal
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
@@ -107,7 +107,7 @@ class Collector:
         return self._limits(pattern.limits, "configuration", pattern.place, on)
 
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
-        return [p for p in self._config.tests if matches(nodeid, p.pattern)]
+        return [p for p in self._config.tests if matches_pattern(nodeid, p.pattern)]
 
     def _require_profiler(self, names: Sequence[str], code: str, place: str) -> None:
         """Refuse a capture that no profiler takes."""

@@ -138,8 +138,8 @@ class Perfgate:
     ) -> View:
         """Judge times, rates or counts measured elsewhere, such as in a C++ binary or in ranks under torchrun."""
         with self.noted(name, "record()"):
-            taken, key = _recorded(samples, unit, name), self._outermost(name)
-            brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **taken)
+            recorded, key = _recorded(samples, unit, name), self._outermost(name)
+            brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **recorded)
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, reason=self._bench.reason)
 

@@ -129,15 +129,15 @@ class Passes:
             self._waits[call.key] = None, False
         return call.key not in self._waits
 
-    def figures(self, call: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
+    def figures(self, call: MeasuredCall, plan: Plan, runtime: Runtime, samples: Sequence[Samples]) -> Figures:
         """Return the figures of a timed call; empty if none is requested."""
         wanted = figures_for(call, plan)
-        if not wanted or not taken:
+        if not wanted or not samples:
             return Figures((), ())
         from pytest_perfgate.app.passes import PassedCall, readings_of
 
         passed = PassedCall(call.timed(), call.prepare, runtime, call.calls, self._first.get(call.key), self._moved)
-        figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
+        figures = tuple(readings_of(wanted, passed, samples, self._instruments, HOST_CLOCK.wall))
         return Figures(
             readings=tuple(figure for figure in figures if isinstance(figure, Reading)),
             absent=tuple(figure for figure in figures if isinstance(figure, Absent)),
@@ -183,7 +183,7 @@ class Measuring:
     def device(self, plan: Plan, call: Any = None) -> Device:
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
-    def runtime_and_timer(self, plan: Plan, call: Any = None) -> RuntimeAndTimer:
+    def runtime_and_timer(self, plan: Plan, call: Any) -> RuntimeAndTimer:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
         return RuntimeAndTimer(runtime, choose_timer(plan, self._instruments.timers, runtime))
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.render.charts import MOST_ROWS, Row, lengths_picture, merged, over_steps, stacked
+from pytest_perfgate.core.render.charts import MOST_ROWS, Row, lengths_picture, merged, mfu_of_steps, stacked
 from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.metric import Document
-from pytest_perfgate.model.values import Dimension
 from tests.drawings import areas, flaws
 
 NAMES = st.text(alphabet="abcXYZ_:<>&'\" 0µ複", max_size=90)
@@ -54,7 +53,7 @@ def test_bars_of_anything_are_sound(rows: list[Row]) -> None:
 @settings(max_examples=40, deadline=None)
 def test_a_line_of_anything_is_sound(figures: list[float]) -> None:
     steps = [(str(at), figure) for at, figure in enumerate(figures)]
-    assert not flaws(over_steps("mfu", "any", steps, "MFU", Dimension.FRACTION))
+    assert not flaws(mfu_of_steps("any", steps))
 
 
 @given(st.lists(st.integers(1, 10**11), min_size=1, max_size=200))

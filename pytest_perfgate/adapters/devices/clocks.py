@@ -85,8 +85,8 @@ class CardClocks:
         lock = self._lock_of(locked) if locked else UNLOCKED
         watch = DeviceWatch(card, lock=lock, other_processes=other_processes)
         watch.note("clocks", "locked" if locked else "observed")
-        if near := os.environ.get("PERFGATE_CORES", ""):
-            watch.note("cores", f"{near}, next to the card")
+        if cores := os.environ.get("PERFGATE_CORES", ""):
+            watch.note("cores", f"{cores}, next to the card")
         if locked:
             watch.note("memory clock lock", locked.memory)
         for problem in cool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.devices.clock_locks import lock_folder, make_folder, usable
-from pytest_perfgate.adapters.system.files import try_lock, unlock
+from pytest_perfgate.adapters.system.files import json_table, try_lock, unlock
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -80,7 +80,7 @@ class DeviceLeases:
 
     def owner(self, device: str) -> int | None:
         """Return the process that measures on the device now."""
-        record = self._record(self._path(device))
+        record = json_table(self._path(device))
         pid: Any = record.get("pid")
         valid = isinstance(pid, int) and pid > 0
         return pid if valid and alive(pid) and started(pid) == record.get("started") else None
@@ -89,7 +89,7 @@ class DeviceLeases:
         """Return the inherited token; it counts only while its lease is on file."""
         pairs = dict(pair.partition("=")[::2] for pair in os.environ.get(VARIABLE, "").split(";") if pair)
         token = pairs.get(device, "")
-        return token if token and self._record(self._path(device)).get("token") == token else ""
+        return token if token and json_table(self._path(device)).get("token") == token else ""
 
     @contextmanager
     def _locked(self, device: str) -> Iterator[int]:
@@ -118,8 +118,8 @@ class DeviceLeases:
         self._in_vain.discard(device)
 
     def _taker(self, device: str) -> str:
-        who = self.owner(device)
-        return f"process {who} measures on {device}" if who else f"{device} is taken"
+        owner = self.owner(device)
+        return f"process {owner} measures on {device}" if owner else f"{device} is taken"
 
     def _write_owner(self, file: int, device: str, token: str) -> None:
         pid = os.getpid()
@@ -130,14 +130,6 @@ class DeviceLeases:
 
     def _path(self, device: str) -> Path:
         return self._folder / f"{re.sub(r'[^A-Za-z0-9.-]', '_', device)}.lease"
-
-    @staticmethod
-    def _record(path: Path) -> dict[str, object]:
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return data if isinstance(data, dict) else {}
 
 
 def _open(path: Path) -> int:

@@ -67,7 +67,7 @@ def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
     return list(cells)
 
 
-def row_of(header: list[str], cells: list[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
+def row_of(header: list[str], cells: list[str], line: int, fault: Fault, widths: Collection[int]) -> Row:
     """Return a record by column."""
     return dict(zip(header, cells_of(header, cells, line, fault, widths)))
 

@@ -254,7 +254,6 @@ class Header(msgspec.Struct):
     distributed: Any = msgspec.field(name="distributedInfo", default=None)
     devices: Any = msgspec.field(name="deviceProperties", default=None)
     compute: Any = msgspec.field(name="computeProperties", default=None)
-    record_shapes: Any = None
     base: Any = msgspec.field(name="baseTimeNanoseconds", default=None)
 
 

@@ -93,10 +93,10 @@ def _fault(place: str, what: str, why: str) -> PerfgateError:
 def _refuse_copies(rows: Sequence[Found], place: str) -> None:
     """Refuse a launch that two pages hold with equal figures, as when a file was appended to itself."""
     lines: dict[tuple[str, ...], int] = {}
-    for line, who, facts in rows:
-        before = lines.setdefault((*who, *map(str, facts.counters.values())), line)
+    for line, launch, facts in rows:
+        before = lines.setdefault((*launch, *map(str, facts.counters.values())), line)
         if before != line:
-            named = " ".join(filter(None, who))
+            named = " ".join(filter(None, launch))
             what = f"launch {named} appears twice with the same figures, in line {before} and in line {line}"
             raise _fault(place, what, "a file that was appended to itself counts twice")
 

@@ -275,9 +275,9 @@ def _read_refusal(db: Connection, table: str) -> str:
     """Return why a table cannot be read at all."""
     if not db.has(table):
         return f"{table} is a view, and only tables are read" if table.lower() in db.views else ""
-    gone = [name for name in _ALWAYS.get(table, ()) if name not in db.columns(table)]
-    if gone:
-        return f"{table} has no column {' nor '.join(gone)}"
+    missing = [name for name in _ALWAYS.get(table, ()) if name not in db.columns(table)]
+    if missing:
+        return f"{table} has no column {' nor '.join(missing)}"
     return "" if db.numbered(table) else f"the rows of {table} have no numbers (WITHOUT ROWID)"
 
 

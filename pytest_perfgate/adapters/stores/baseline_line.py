@@ -233,7 +233,9 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
     if "power" in fields:
-        parsed["limited"] = _parse_power(fields["power"], f"{place}.power")
+        if fields["power"] != "limited":
+            raise _wrong(f"{place}.power", "'limited', or no such field", fields["power"])
+        parsed["limited"] = True
     if "identity" in fields:
         parsed["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     figures: dict[str, Figure] = {}
@@ -308,12 +310,6 @@ def _parse_date(node: Node, place: str) -> str:
     except ValueError:
         raise _wrong(place, "a day of the calendar", node) from None
     return node
-
-
-def _parse_power(node: Node, place: str) -> bool:
-    if node != "limited":
-        raise _wrong(place, "'limited', or no such field", node)
-    return True
 
 
 def _identity(node: Node, place: str, device: str) -> Identity:

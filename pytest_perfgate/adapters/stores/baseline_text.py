@@ -164,15 +164,15 @@ def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
 def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, place: str, device: str) -> str:
     """Return the text with these lines added and those removed; "" if no case is left."""
     entries = parse_entries(text, place=place, device=device) if text.strip() else {}
-    gone = set(drop) - set(put)
-    names = (set(entries) | set(put)) - gone
+    removed = set(drop) - set(put)
+    names = (set(entries) | set(put)) - removed
     if not names:
         return ""
     written = {name: render_line(name, baseline) for name, baseline in put.items()}
     lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
-    result = "\n".join(_spliced(lines, entries, written, gone)) + "\n"
+    result = "\n".join(_spliced(lines, entries, written, removed)) + "\n"
     if not _holds(result, names, place, device):
-        result = _rewritten(entries, written, gone, device)
+        result = _rewritten(entries, written, removed, device)
         _check_written(result, names, place, device)
     return result
 
@@ -182,11 +182,13 @@ def is_in_windows_lines(text: str) -> bool:
     return 2 * text.count("\r\n") > text.count("\n")
 
 
-def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
+def _spliced(
+    lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], removed: set[str]
+) -> list[str]:
     """Return the lines with some replaced, removed and added, each new one before the next name."""
     replaced: dict[int, list[str]] = {}
     for name, entry in entries.items():
-        if name in gone or name in written:
+        if name in removed or name in written:
             replaced |= {number: [] for number in range(entry.first, trimmed(lines, entry))}
         if name in written:
             replaced[entry.first] = [written[name]]
@@ -229,11 +231,11 @@ def trimmed(lines: list[str], entry: Entry) -> int:
     return after
 
 
-def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str], device: str) -> str:
+def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], removed: set[str], device: str) -> str:
     from pytest_perfgate.model.plan import CaseKey
 
     lines = dict(written)
-    for name in entries.keys() - written.keys() - gone:
+    for name in entries.keys() - written.keys() - removed:
         lines[name] = render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entries[name].fields))
     return HEADER + "".join(f"{lines[name]}\n" for name in sorted(lines))
 

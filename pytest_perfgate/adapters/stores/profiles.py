@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.adapters.system.files import file_tail, indented, replace_content
+from pytest_perfgate.adapters.system.files import file_tail, indented, json_table, replace_content
 from pytest_perfgate.model.errors import PerfgateError
 
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
@@ -55,7 +55,7 @@ class ProfileFolders:
         folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
         if folder is None:
             return {}
-        data = _table(folder / _PARAMETERS)
+        data = json_table(folder / _PARAMETERS)
         before = self.earlier(folder)
         baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
         called = [data.get(key) for key in ("parameters", "notes")]
@@ -77,7 +77,7 @@ class ProfileFolders:
 
     def read_json(self, folder: Path, name: str) -> dict[str, Any]:
         """Return what a child wrote, and remove it; empty if the file is missing or incomplete."""
-        data = _table(folder / name)
+        data = json_table(folder / name)
         (folder / name).unlink(missing_ok=True)
         return data
 
@@ -196,15 +196,6 @@ def _compiled(name: str, kernel: Any, room: Path) -> Named:
     cubin, path = _written(f"{name.removesuffix('.cubin')}.cubin", _raw(stages["cubin"]), room)
     _write_launch(kernel, path.with_suffix(".json"))
     yield cubin, path
-
-
-def _table(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; empty if it is missing, incomplete, or no object."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _raw(content: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import json
 import os
 import stat
 import sys
@@ -85,6 +86,15 @@ def content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def json_table(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; empty if it is missing, incomplete, or no object."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
 def first_bytes(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
         return file.read(count)
@@ -125,9 +135,6 @@ def _mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-# locks: the kernel releases one when its owner ends, in whatever way
 
 
 def hide_from_git(folder: Path) -> None:
@@ -222,11 +229,9 @@ if sys.platform == "win32":
     import msvcrt
 
     def lock(handle: int) -> None:
-        """Wait for the lock of an open file."""
         msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
 
     def try_lock(handle: int) -> bool:
-        """Take the lock of an open file; return False if another process holds it."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -234,11 +239,10 @@ if sys.platform == "win32":
         return True
 
     def unlock(handle: int) -> None:
-        """Release the lock of an open file."""
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
 
 else:
-    import fcntl
+    import fcntl  # the kernel releases its locks when their owner ends, in whatever way
 
     def lock(handle: int) -> None:
         """Wait for the lock of an open file."""

@@ -246,11 +246,11 @@ class _Cleaner:
         with within_memory(self._paths):
             return self._clean(build())
 
-    def _clean(self, thing: T) -> T:
-        texts = texts_in(thing)
+    def _clean(self, content: T) -> T:
+        texts = texts_in(content)
         self._names = names = named_in(texts, self._names)
         changed = {text: clean for text in texts if (clean := shareable(text, names)) != text}
-        return with_texts(thing, changed) if changed else thing
+        return with_texts(content, changed) if changed else content
 
 
 @value

@@ -364,7 +364,7 @@ class Imported:
     """Benchmarks without a time."""
 
 
-def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
+def imported(file: BenchFile, device: str, store: BaselineStore, *, author: str, when: str) -> Imported:
     """Return the lines that an import would write."""
     if file.tool == "nvbench" and device.startswith("host-"):
         fix = f"--device KEY, with the key that perfgate doctor shows for {file.machine or 'the card'}"
@@ -379,7 +379,7 @@ def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, wh
             unchanged.append(str(key))
         else:
             lines.append(_imported_line(key, result, file, device))
-    signed = tuple(replace(line, who=who, when=when) for line in _distinct(lines))
+    signed = tuple(replace(line, who=author, when=when) for line in _distinct(lines))
     return Imported(lines=signed, unchanged=tuple(unchanged), omitted=tuple(omitted))
 
 

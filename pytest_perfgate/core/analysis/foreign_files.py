@@ -107,7 +107,7 @@ def _is_perfetto(head: bytes) -> bool:
 
 
 def unpacked_head(head: bytes) -> bytes:
-    """Return what the first bytes of a gzip file contain; empty if they are damaged."""
+    """Return what the first bytes of a gzip file contain; ``damaged`` if that cannot be read."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 4096)
     except zlib.error:

@@ -326,23 +326,15 @@ def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace
     for part in filter(None, (p.strip() for p in peak.split(","))):
         dtype, _, rate = part.partition("=")
         try:
-            compute.append((dtype_name(dtype), parse_peak(rate, code)))
+            compute.append((dtype_name(dtype), _rate(rate, _FLOPS, "708TFLOPS", code)))
         except ValueError as odd:
             raise PerfgateError(code, f"peak {part!r}: {odd}", fix="write bf16=708TFLOPS") from odd
     rest = sheet or Roof(basis=Basis.DATASHEET)
-    speed = parse_bandwidth(bandwidth, code) if bandwidth else rest.bandwidth
+    speed = _rate(bandwidth, _BYTES, "5.3TB/s", code) if bandwidth else rest.bandwidth
     note = GIVEN
     if sheet and not (peak and bandwidth):
         note = f"{GIVEN}, {'bandwidth' if peak else 'compute'}: {rest.note}"
     return replace(rest, compute=tuple(compute) or rest.compute, bandwidth=speed, note=note)
-
-
-def parse_peak(text: str, code: str) -> float:
-    return _rate(text, _FLOPS, "708TFLOPS", code)
-
-
-def parse_bandwidth(text: str, code: str) -> float:
-    return _rate(text, _BYTES, "5.3TB/s", code)
 
 
 def _rate(text: str, form: re.Pattern[str], example: str, code: str) -> float:

@@ -95,7 +95,7 @@ def _like(name: str, new: Sequence[str]) -> str:
     path, _, own_name = name.partition("::")
     for test in sorted(new, key=lambda test: test.partition("::")[0] != path):  # those of its own file first
         tests.setdefault(test.partition("::")[2], test)
-    return next((tests[near] for near in nearest(own_name, tests)), "")
+    return next((tests[nearest_name] for nearest_name in nearest(own_name, tests)), "")
 
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:

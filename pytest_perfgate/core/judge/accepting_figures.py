@@ -149,8 +149,8 @@ def _steps(
         if step is not None:
             yield step
     for verdict in report.verdicts:
-        for gone in accepted_elsewhere(verdict.limit, measurement, tuple(accepted.values())):
-            yield FigureStep(before=gone, after=None, asks=True)
+        for missing in accepted_elsewhere(verdict.limit, measurement, tuple(accepted.values())):
+            yield FigureStep(before=missing, after=None, asks=True)
 
 
 def first_figures(report: CaseReport) -> tuple[Figure, ...]:

@@ -74,7 +74,8 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         undemanded = trial.paired is None or (trial.paired.without_rounds and limit.bound < 0)
         return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
     if reason and renewed_line(trial) is None:
-        return _unbaselined(trial, f"{reason}{_without_new_reason(trial)}", REASON)
+        unexplained = "; this change's line has no new reason" if comparable_edit(trial) is not None else ""
+        return _unbaselined(trial, f"{reason}{unexplained}", REASON)
     assert trial.timing is not None
     metric = trial.metrics.find("slowdown")[0]
     allowed = tolerance(limit, trial, trial.timing, trial.baseline.time, trial.baseline.detects)
@@ -114,11 +115,6 @@ def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tup
         return ()
     differences = moves(baseline, trial.measurement.device)
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in differences)
-
-
-def _without_new_reason(trial: JudgedMeasurement) -> str:
-    """Return a note if the change's line would be comparable but lacks a new reason, else ""."""
-    return "; this change's line has no new reason" if comparable_edit(trial) is not None else ""
 
 
 def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
@@ -255,8 +251,8 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
     amount, threshold = speed_up(metric), allowed.threshold
     faster = amount > max(threshold, allowed.detects)
     if faster:
-        if taken := _accepted_speed_up(trial, allowed):
-            return _passed(taken, metric, visible)
+        if note := _accepted_speed_up(trial, allowed):
+            return _passed(note, metric, visible)
         if _shown_faster(metric, trial):
             sentence = "faster than accepted" if amount < SUSPICIOUS else DOUBTFUL
             then = (trial.accepting(" --improved"),)

@@ -312,8 +312,8 @@ def _chance(expected: float, scatter: float, runs: int, gates: int) -> float:
 def _within_limit(pair: FigureComparison, moved: FigureChange, reach: float | None, trial: JudgedMeasurement) -> Ruling:
     """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
     ahead = {Better.LOWER: -moved.high, Better.HIGHER: moved.low}.get(better_of(pair.metric, trial.context.kinds), 0.0)
-    taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
-    if ahead > (reach or 0.0) and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
+    edited = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
+    if ahead > (reach or 0.0) and edited in (None, pair.then) and trial.context.mode is not Mode.OFF:
         return Ruling(Outcome.IMPROVED, f"better than accepted: {pair.texts}", _accept(trial, " --improved"))
     return figure_kept(pair.metric, pair.then, reach)
 

@@ -191,11 +191,11 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
     """Return whether other programs kept processors busy during a speed-up that is near its limit."""
-    taken = trial.measurement.processes
-    if len(taken) < 2 or bound <= 0 or not busy_processors(taken):
+    processes = trial.measurement.processes
+    if len(processes) < 2 or bound <= 0 or not busy_processors(processes):
         return False
     then = Figure(name=SPEEDUP, value=bound, dimension=metric.dimension)
-    reach = reach_in_turns(metric, then, 0.0, taken, trial.context.gates)
+    reach = reach_in_turns(metric, then, 0.0, processes, trial.context.gates)
     return abs(math.log(metric.value / bound)) <= math.log1p(reach)
 
 

@@ -167,13 +167,13 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
     """Return how many cases have no figure, and why."""
     if not members:
         return "no case was measured"
-    taken = all(report.measurement and not report.problems for report in gaps)
-    if of in CHANGES and taken and not any(report.baseline or report.arms or report.unheld for report in gaps):
+    measured = all(report.measurement and not report.problems for report in gaps)
+    if of in CHANGES and measured and not any(report.baseline or report.arms or report.unheld for report in gaps):
         step = f"perfgate accept {'--from RECORD ' if ci else ''}--new"
         return f"no accepted time yet for {len(gaps)} of {plural(len(members), 'case')}; next: {step}"
     why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
     names = {report.key.name for report in members} - {report.key.name for report in gaps}
-    if taken and not why and len(names) == 1 and names != {""}:  # a figure of one call in each test
+    if measured and not why and len(names) == 1 and names != {""}:  # a figure of one call in each test
         (call,) = names
         why = f"it is a figure of the call {call}: {limit.metric}({dict(limit.labels)['of']}, case={call})"
     count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"

@@ -188,13 +188,13 @@ class ExtendedMetrics(DerivedMetrics):
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         others = self._others.get(name, [])
         if name in MAKERS:
-            made = (metric for metric in self.call.metrics_named(name) if isinstance(metric, Metric))
-            others = [*(metric for metric in made if metric.name == name), *others]
+            metrics = (metric for metric in self.call.metrics_named(name) if isinstance(metric, Metric))
+            others = [*(metric for metric in metrics if metric.name == name), *others]
         return selected(others, scope)
 
 
-def _labels(made: Sequence[Metric | Absent]) -> list[Labels]:
-    return [figure.labels for figure in made if isinstance(figure, Metric)]
+def _labels(figures: Sequence[Metric | Absent]) -> list[Labels]:
+    return [figure.labels for figure in figures if isinstance(figure, Metric)]
 
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
@@ -351,10 +351,10 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"no call of this test has the name '{named}'")
     if not named:  # so its reference is lost
         return _without_reference(dict(limit.labels)["over"], calls)
-    near = proposal(named, calls, all_of="there are") if calls else "none of its calls has a name"
+    nearest = proposal(named, calls, all_of="there are") if calls else "none of its calls has a name"
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
-        sentence=f"case={named} names no call of the test{' and nothing in its files' if of_file else ''}; {near}",
+        sentence=f"case={named} names no call of the test{' and nothing in its files' if of_file else ''}; {nearest}",
         next=() if of_file else (f"name the call: perfgate(..., name={named!r})",),
         fails=True,
     )
@@ -366,8 +366,8 @@ def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
         sentence = f"the test times only its reference {over}"
         step = f"also call the function that should be faster than {over}"
     else:
-        near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
-        sentence = f"over={over} names no call of the test; {near}"
+        nearest = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
+        sentence = f"over={over} names no call of the test; {nearest}"
         step = f"measure it in the same test: perfgate(reference, name={over!r})"
     return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(step,), fails=True)
 

@@ -87,10 +87,10 @@ class CallMetrics:
         """Return all metrics of that name with those derived from them, or the reason of their absence."""
         if name not in MAKERS:
             return ()
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = MAKERS[name](self, name)
-        return made
+        figures = self._made.get(name)
+        if figures is None:
+            figures = self._made[name] = MAKERS[name](self, name)
+        return figures
 
     @property
     def absolute(self) -> AbsoluteFigures | tuple[Absent, ...]:
@@ -137,8 +137,8 @@ class DerivedMetrics(MetricSet):
         return _absent([one for one in self.call.metrics_named(name) if one.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        made = _metrics(self.call.metrics_named(name))
-        return selected([metric for metric in made if metric.name == name], scope)
+        metrics = _metrics(self.call.metrics_named(name))
+        return selected([metric for metric in metrics if metric.name == name], scope)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)
@@ -154,12 +154,12 @@ def _plain(metrics: tuple[Metric, ...], absent: tuple[Absent, ...]) -> MetricSet
     return MetricSet(metrics=metrics, absent=absent)
 
 
-def _metrics(made: Made) -> tuple[Metric, ...]:
-    return tuple([figure for figure in made if isinstance(figure, Metric)])
+def _metrics(figures: Made) -> tuple[Metric, ...]:
+    return tuple([figure for figure in figures if isinstance(figure, Metric)])
 
 
-def _absent(made: Made) -> tuple[Absent, ...]:
-    return tuple([figure for figure in made if isinstance(figure, Absent)])
+def _absent(figures: Made) -> tuple[Absent, ...]:
+    return tuple([figure for figure in figures if isinstance(figure, Absent)])
 
 
 def _time(call: CallMetrics, _name: str) -> Made:

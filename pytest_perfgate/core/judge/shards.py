@@ -314,7 +314,8 @@ def _cut_short(report: RunReport) -> Iterator[CaseReport]:
     reported = {case.key.nodeid for case in report.cases}
     for shard in report.shards:
         if not shard.complete:
-            lost = [case for case, own in _with_ownership(shard) if own and case[0] not in reported]
+            own = (shard.universe.cases[at] for at in shard.chosen)
+            lost = [case for case in own if case[0] not in reported]
             yield from _unmeasured(lost, f"{named(shard)} was cut short before it", shard, report.mode)
 
 
@@ -332,11 +333,6 @@ def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
     lost = [(nodeid, limits) for nodeid, limits in first.universe.cases if nodeid not in present]
     places = first_of(list(_places(device, group)), 3)
     yield from _unmeasured(lost, f"the record of its shard is missing: {places}", first, mode)
-
-
-def _with_ownership(shard: Shard) -> Iterator[tuple[tuple[str, tuple[Limit, ...]], bool]]:
-    own = set(shard.chosen)
-    return ((pair, at in own) for at, pair in enumerate(shard.universe.cases))
 
 
 def _unmeasured(

@@ -206,21 +206,21 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         yield from _collection_unknown(suite)
         return
     present = suite.collected | suite.deselected
-    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _in_reach(b.key, suite)})
-    if not gone:
+    dropped = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _in_reach(b.key, suite)})
+    if not dropped:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(present - accepted)
-    moved = dict(rename_candidates(gone, new))
+    moved = dict(rename_candidates(dropped, new))
     name = shlex.quote(*moved.values()) if len(moved) == 1 else "NEW-NAME"
     source = "--from RECORD " if suite.context.policy.ci else ""
     renamed = f'; if renamed, first perfgate accept {source}{name} --reason "..."'
     yield SuiteNote(
         kind=DROPPED,
         effect=suite.context.policy.effect("unused"),
-        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune {source}removes "
-        f"{'its line' if len(gone) == 1 else 'their lines'}{renamed if moved else ''}",
-        names=(*(f"{was} (renamed to {now}?)" for was, now in moved.items()), *(n for n in gone if n not in moved)),
+        text=f"{plural(len(dropped), 'accepted case')} no longer collected; perfgate prune {source}removes "
+        f"{'its line' if len(dropped) == 1 else 'their lines'}{renamed if moved else ''}",
+        names=(*(f"{was} (renamed to {now}?)" for was, now in moved.items()), *(n for n in dropped if n not in moved)),
     )
 
 
@@ -362,10 +362,10 @@ def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
 
 
 def removed(
-    gone: Iterable[Baseline], collected: frozenset[str], reach: Reach, moved: Mapping[str, str]
+    lines: Iterable[Baseline], collected: frozenset[str], reach: Reach, moved: Mapping[str, str]
 ) -> Iterator[SuiteNote]:
     """Yield accepted cases of the merge base that were removed with their lines, which no other check could miss."""
-    lost = {str(b.key) for b in gone if b.key.nodeid not in collected and reach.holds(b.key.nodeid)}
+    lost = {str(b.key) for b in lines if b.key.nodeid not in collected and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
         what = "moved outside the paths of this run" if lost <= set(moved) else "removed by this change"
@@ -373,9 +373,9 @@ def removed(
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 
-def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
+def unlined(lines: Iterable[Baseline], limited: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
     """Yield accepted cases whose lines this change removes while their limits stay, so that nothing judges them."""
-    names = sorted({str(b.key) for b in gone if str(b.key) in limited})
+    names = sorted({str(b.key) for b in lines if str(b.key) in limited})
     if names:
         text = (
             f"{plural(len(names), 'accepted line')} of the merge base removed by this change, but the limits remain: "

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.scope import Span, Written
 from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.errors import PerfgateError, either, nearest
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricKind, MetricSet
-from pytest_perfgate.model.metric import matches as metric_matches
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricKind, MetricSet, matches
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
         return limit
     if any(not rival.on or (limit.on and set(limit.on) <= set(rival.on)) for rival in rivals):
         return None
-    taken = {pattern for rival in rivals for pattern in rival.on}
-    return replace(limit, except_on=tuple(sorted({*limit.except_on, *taken})))
+    patterns = {pattern for rival in rivals for pattern in rival.on}
+    return replace(limit, except_on=tuple(sorted({*limit.except_on, *patterns})))
 
 
 def applies_on(limit: Limit, device: Device) -> bool:
@@ -104,7 +103,7 @@ def parts_of(metrics: MetricSet) -> frozenset[str]:
 def names_part(limit: Limit, parts: Collection[str]) -> bool:
     """Return whether the ``case=`` of a limit is one of these."""
     wanted = (("case", case_of(limit)),)
-    return any(metric_matches((("case", part),), wanted) for part in parts)
+    return any(matches((("case", part),), wanted) for part in parts)
 
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
@@ -139,7 +138,7 @@ def with_directions(measurement: Measurement, limits: Sequence[Limit]) -> Measur
     from pytest_perfgate.model.values import Better, Dimension
 
     def directed(metric: Metric) -> Metric:
-        named = (one for one, at in scoped if one.metric == metric.name and metric_matches(metric.labels, at))
+        named = (one for one, at in scoped if one.metric == metric.name and matches(metric.labels, at))
         signs = {one.operator.value[0] for one in named if metric.better is Better.NEITHER or one.title != one.metric}
         better = {"": metric.better, "<": Better.LOWER, ">": Better.HIGHER}.get("".join(signs), Better.NEITHER)
         return replace(metric, better=better)
@@ -166,7 +165,7 @@ def case_of(limit: Limit) -> str:
 
 def _meant_for(limit: Limit, key: CaseKey) -> bool:
     case = case_of(limit)
-    return not case or metric_matches((("case", key.name),), (("case", case),))
+    return not case or matches((("case", key.name),), (("case", case),))
 
 
 _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
@@ -220,37 +219,26 @@ def _without_parameters(nodeid: str) -> str:
 
 def matching(expression: str) -> Selects:
     """Return a selection by a ``-k`` expression: words are parts of the name, with and, or, not, brackets."""
-    tokens = list(_tokens(expression))
-    tree, rest = _either(tokens, 0, expression)
+    tokens = [bracket or word for bracket, word in _TOKEN.findall(expression)]
+    tree, rest = _joined(tokens, 0, expression)
     if rest != len(tokens):
         raise _fault(expression, f"'{tokens[rest]}' is not expected")
     return lambda key: tree(str(key).lower())
 
 
-def _tokens(expression: str) -> Iterator[str]:
-    for bracket, word in _TOKEN.findall(expression):
-        yield bracket or word
-
-
 Holds = Callable[[str], bool]
 
 
-def _either(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
-    operand, at = _conjunction(tokens, at, expression)
+def _joined(tokens: list[str], at: int, expression: str, word: str = "or") -> tuple[Holds, int]:
+    """Return what ``or`` joins; each of its parts is what ``and`` joins."""
+    part_at = partial(_joined, word="and") if word == "or" else _single
+    operand, at = part_at(tokens, at, expression)
     parts = [operand]
-    while at < len(tokens) and tokens[at] == "or":
-        right, at = _conjunction(tokens, at + 1, expression)
+    while at < len(tokens) and tokens[at] == word:
+        right, at = part_at(tokens, at + 1, expression)
         parts.append(right)
-    return lambda name: any(part(name) for part in parts), at
-
-
-def _conjunction(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
-    operand, at = _single(tokens, at, expression)
-    parts = [operand]
-    while at < len(tokens) and tokens[at] == "and":
-        right, at = _single(tokens, at + 1, expression)
-        parts.append(right)
-    return lambda name: all(part(name) for part in parts), at
+    enough = any if word == "or" else all
+    return lambda name: enough(part(name) for part in parts), at
 
 
 def _single(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
@@ -261,7 +249,7 @@ def _single(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
         inner, after = _single(tokens, at + 1, expression)
         return lambda name: not inner(name), after
     if word == "(":
-        inner, after = _either(tokens, at + 1, expression)
+        inner, after = _joined(tokens, at + 1, expression)
         if tokens[after : after + 1] != [")"]:
             raise _fault(expression, "a bracket is not closed")
         return inner, after + 1
@@ -356,14 +344,14 @@ def own_name(name: str, names: Collection[str]) -> str:
     return name if name in names else next(iter(nearest(name, names)), "")
 
 
-def matches(nodeid: str, pattern: str) -> bool:
+def matches_pattern(nodeid: str, pattern: str) -> bool:
     """Return whether a pattern matches a test; brackets of node ids are literal."""
     return fnmatchcase(nodeid, pattern.replace("[", "[[]"))
 
 
 def unmatched(tables: Iterable[ConfigPattern], nodeids: Collection[str]) -> list[ConfigPattern]:
     """Return tables whose pattern no node id matches."""
-    return [table for table in tables if not any(matches(nodeid, table.pattern) for nodeid in nodeids)]
+    return [table for table in tables if not any(matches_pattern(nodeid, table.pattern) for nodeid in nodeids)]
 
 
 COUNTS = frozenset({"count", "executed"})

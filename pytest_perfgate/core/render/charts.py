@@ -328,8 +328,8 @@ class Panel:
     text: Callable[[float], str] = "{:g}".format
 
 
-def side_by_side(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Sequence[Bar] = ()) -> Picture:
-    """Draw panels side by side, on a phone one below the other."""
+def occupancy_stairs(alt: str, panels: Sequence[Panel], bars: Sequence[Bar] = ()) -> Picture:
+    """Draw the warps against each resource, panels side by side, on a phone one below the other."""
     high = max((level for panel in panels for _, level in panel.stairs), default=1.0) * 1.18
 
     def draw(width: int) -> str:
@@ -338,11 +338,11 @@ def side_by_side(name: str, alt: str, panels: Sequence[Panel], label: str, bars:
         marks = []
         for number, panel in enumerate(panels):
             x, y = (number % across) * wide, (number // across) * tall
-            body = "".join(_panel(panel, wide, tall, high, label if number % across == 0 else ""))
+            body = "".join(_panel(panel, wide, tall, high, "" if number % across else "warps"))
             marks.append(f'<g transform="translate({x},{y})">{body}</g>')
         return whole_drawing(width, math.ceil(len(panels) / across) * tall, marks, alt)
 
-    return responsive(name, draw, alt, (), bars)
+    return responsive("occupancy", draw, alt, (), bars)
 
 
 def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iterator[str]:
@@ -372,13 +372,13 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
         yield words(min(max(x, half), width - half), frame.top - 5, text, anchor="middle")  # above every line
 
 
-def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: str, dimension: Dimension) -> Picture:
-    """Draw a figure of each step as a line, and its mean."""
-    figures = [figure for _, figure in steps]
+def mfu_of_steps(alt: str, steps: Sequence[tuple[str, float]]) -> Picture:
+    """Draw the MFU of each step as a line, and its mean."""
+    figures, label = [figure for _, figure in steps], "MFU, data sheet"
     mean, high = sum(figures) / len(figures), max(figures) * 1.2 or 1.0
 
     def text(number: float) -> str:
-        return quantity(number, dimension, 3)
+        return quantity(number, Dimension.FRACTION, 3)
 
     def step(at: float) -> str:
         whole = round(at)
@@ -397,4 +397,4 @@ def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: s
         return whole_drawing(width, frame.height, marks, alt)
 
     spark = f"{sparkline(figures[-60:])}  {text(min(figures))} to {text(max(figures))}"
-    return responsive(name, draw, alt, (), [Bar(label=label, text=spark)])
+    return responsive("mfu", draw, alt, (), [Bar(label=label, text=spark)])

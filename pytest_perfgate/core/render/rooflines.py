@@ -176,7 +176,7 @@ _BADGE = 8.5
 def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> Iterator[str]:
     """Yield a disc if compute limits, else a square, with its number; one without room gets a line to its number."""
     # Dots and lines are drawn first, so that none of them crosses a neighbour's number.
-    taken: list[Place] = []
+    occupied: list[Place] = []
     badges: list[str] = []
     for number, point in enumerate(points, 1):
         x, y = frame.at(point.intensity, point.rate)
@@ -186,13 +186,13 @@ def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> I
             yield rule((a, b), (x, y), colour=OTHER, wide=2)
             yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
         near = ((x + dx, y + dy) for dx, dy in _NEAR)
-        free = (at for at in near if _open(frame, at, taken) and not any(one.covers(at, _BADGE) for one in labels))
+        free = (at for at in near if _open(frame, at, occupied) and not any(one.covers(at, _BADGE) for one in labels))
         place = next(free, None)
         if place != (x, y):
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{INK}">{title}</circle>'
             yield rule((x, y), place, wide=0.8) if place else ""
         if place:
-            taken.append(place)
+            occupied.append(place)
             badges += [_badge(place, point.bound, title), words(place[0], place[1] + 4.2, str(number), anchor="middle")]
     yield from badges
 
@@ -206,10 +206,10 @@ def _badge(place: Place, bound: str, title: str) -> str:
     return f'<rect {corner} width="{2 * size - 1:g}" height="{2 * size - 1:g}" {style}>{title}</rect>'
 
 
-def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
+def _open(frame: Frame, place: Place, occupied: Sequence[Place]) -> bool:
     x, y = place
     inside = frame.left + 9 < x < frame.width - 9 and frame.top + 4 < y < frame.height - frame.bottom - 22
-    return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)
+    return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in occupied)
 
 
 _WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 86, 34, 26

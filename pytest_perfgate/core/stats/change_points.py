@@ -99,17 +99,12 @@ def _next(
 
 
 def _best_split(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
-    strength, at = _best(segment, least)
-    return strength, (at,)
-
-
-def _best(segment: Array, least: int) -> tuple[float, int]:
     """Return the statistic and place of a segment's strongest split."""
     count, corner = len(segment), _corner(segment)
     m = np.arange(least, count - least + 1)
     strength = _energy_statistic(corner[m, m], corner[m, count], corner[count, count], m, count)
     at = int(np.argmax(strength))
-    return float(strength[at]), int(m[at])
+    return float(strength[at]), (int(m[at]),)
 
 
 def _best_part(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:

@@ -112,7 +112,8 @@ class TimeLeft:
     @property
     def left_s(self) -> float:
         """Return the remaining seconds, at the present rate of parallel devices."""
-        sampling = sum(self._rounds_left(nodeid) * self._cost_s(nodeid) for nodeid in self._rounds)
+        left = {nodeid: max(0, rounds - len(self._taken[nodeid])) for nodeid, rounds in self._rounds.items()}
+        sampling = sum(rounds * self._cost_s(nodeid) for nodeid, rounds in left.items())
         starting = (max(self._rounds.values(), default=0) - self._started) * self._start_s
         at_once = max(1.0, self._sampled_s / max(self._clock() - self._begun, 1e-9))
         return sampling / at_once + max(0.0, starting)
@@ -121,12 +122,9 @@ class TimeLeft:
     def _sampled_s(self) -> float:
         return sum(map(sum, self._taken.values()))
 
-    def _rounds_left(self, nodeid: str) -> int:
-        return max(0, self._rounds[nodeid] - len(self._taken[nodeid]))
-
     def _cost_s(self, nodeid: str) -> float:
-        taken = self._taken[nodeid]
-        return fmean(taken) if taken else self._expected[nodeid]
+        costs = self._taken[nodeid]
+        return fmean(costs) if costs else self._expected[nodeid]
 
 
 PAIRED = "two builds"

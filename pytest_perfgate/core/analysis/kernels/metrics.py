@@ -49,16 +49,16 @@ def metrics_of(
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
     metrics: list[Metric] = []
-    for d, who in named:
-        own = [*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, names)]
+    for d, where in named:
+        own = [*_kernel_metrics(d, where, opcodes), *requested_counts(d, where, names)]
         if (d.name, d.facts.arch) in several:
             own = [_of_file(one, d.facts.source) for one in own]
         metrics += own
-    absent = [gap for d, who in named for gap in uncounted(d, who, names)]
+    absent = [gap for d, where in named for gap in uncounted(d, where, names)]
     if metrics and len(named) > most:
         absent += _absent_once(named, source, {one.name for one in metrics})
     else:
-        absent += [gap for d, who in named for gap in _absent(d, who, source)]
+        absent += [gap for d, where in named for gap in _absent(d, where, source)]
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -66,7 +66,7 @@ def _absent_once(named: Iterable[tuple[Diagnosis, Labels]], source: str, present
     """Yield what is absent, once where no launch has it: ten entries for each of a million would fill the memory."""
     nowhere: dict[Absent, None] = {}
     here: dict[object, list[Absent]] = {}
-    for d, who in named:
+    for d, where in named:
         facts = d.facts
         alike = (d.name, facts.arch, facts.launch, facts.resources, *d.numbers, *facts.counters)
         key: object = alike if source == "rocprof" else id(d)
@@ -74,7 +74,7 @@ def _absent_once(named: Iterable[tuple[Diagnosis, Labels]], source: str, present
             every = list(_absent(d, (), source))
             nowhere |= dict.fromkeys(absent for absent in every if absent.name not in present)
             here[key] = [absent for absent in every if absent.name in present]
-        yield from (replace(absent, labels=who) for absent in here[key])
+        yield from (replace(absent, labels=where) for absent in here[key])
     yield from nowhere
 
 
@@ -108,61 +108,61 @@ def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
     launches: Counter[tuple[str, str]] = Counter()
     every = []
     for d in diagnoses:
-        who: dict[str, object] = {"kernel": d.name}
+        where: dict[str, object] = {"kernel": d.name}
         if arches:
-            who["arch"] = d.facts.arch or "unknown"
+            where["arch"] = d.facts.arch or "unknown"
         if repeated:
-            who["launch"] = launches[d.name, d.facts.arch]
+            where["launch"] = launches[d.name, d.facts.arch]
         launches[d.name, d.facts.arch] += 1
-        every.append(labels(**who))
+        every.append(labels(**where))
     return every
 
 
-def metric(name: str, number: float, who: Labels, note: str = "", more: Labels = ()) -> Metric:
-    scope = tuple(sorted((*who, *more))) if more else who  # figures of one launch share its labels
+def metric(name: str, number: float, where: Labels, note: str = "", more: Labels = ()) -> Metric:
+    scope = tuple(sorted((*where, *more))) if more else where  # figures of one launch share its labels
     return Metric(name=name, value=float(number), dimension=_DIMENSIONS[name], labels=scope, note=note)
 
 
-def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+def _kernel_metrics(diagnosis: Diagnosis, where: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
     for name, number in diagnosis.numbers.items():
-        yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
+        yield metric(name, number, where, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
     if diagnosis.occupancy is not None:
-        yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, diagnosis.occupancy.note)
+        yield metric("occupancy_limit", diagnosis.occupancy.fraction, where, diagnosis.occupancy.note)
     elif (fraction := theoretical(diagnosis)) is not None:
-        yield metric("occupancy_limit", fraction, who, "as ncu says")
+        yield metric("occupancy_limit", fraction, where, "as ncu says")
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
-        yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
+        yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, where)
     for reason, share in diagnosis.stalls.items():
-        yield metric("stall", share, who, more=(("reason", reason),))
+        yield metric("stall", share, where, more=(("reason", reason),))
     full, label = ("rocprof", "counter") if diagnosis.facts.arch.startswith("gfx") else ("ncu", "metric")
     for name, counter in diagnosis.facts.counters.items():
         note = f"its unit is {counter.unit}" if counter.unit else ""
-        yield metric(full, counter.value, who, note, ((label, name),))
+        yield metric(full, counter.value, where, note, ((label, name),))
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
             if not _without_modifiers(name, diagnosis.ran):
                 number = counted(name, diagnosis.ran.exact) if "." in name else diagnosis.ran.counts.get(name, 0)
-                yield metric("executed", number, who, _too_early(name, diagnosis.facts.arch), (("opcode", name),))
+                yield metric("executed", number, where, _too_early(name, diagnosis.facts.arch), (("opcode", name),))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
-        yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
+        yield from _code_metrics(diagnosis, diagnosis.whole, where, opcodes)
 
 
-def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+def _code_metrics(diagnosis: Diagnosis, whole: Mix, where: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
     code, inner = diagnosis.facts.code, diagnosis.inner
     assert code is not None
     for name in opcodes:
-        yield metric("count", whole.counts.get(name, 0), who, more=(("opcode", name),))
-    yield from _scheduling(code, range(len(code)), who)
+        yield metric("count", whole.counts.get(name, 0), where, more=(("opcode", name),))
+    yield from _scheduling(code, range(len(code)), where)
     if inner is None:
         return
     if inner.ratio is not None:
-        yield metric("compute_load_ratio", inner.ratio, who)
+        yield metric("compute_load_ratio", inner.ratio, where)
     if inner.wide is not None:
-        yield metric("wide_loads", inner.wide, who)
+        yield metric("wide_loads", inner.wide, where)
     counts, rows, note = _main_loop(diagnosis, inner.counts)
     for name in opcodes:
-        yield metric("count", counts.get(name, 0), who, note, (("loop", "main"), ("opcode", name)))
-    yield from _scheduling(code, rows, tuple(sorted((*who, ("loop", "main")))), note)
+        yield metric("count", counts.get(name, 0), where, note, (("loop", "main"), ("opcode", name)))
+    yield from _scheduling(code, rows, tuple(sorted((*where, ("loop", "main")))), note)
 
 
 def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping[str, int], range, str]:
@@ -170,18 +170,18 @@ def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping
     return (counts, diagnosis.loop.rows, "") if diagnosis.loop else ({}, range(0), "the kernel has no loop")
 
 
-def requested_counts(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, str]) -> Iterator[Metric]:
+def requested_counts(diagnosis: Diagnosis, where: Labels, names: Mapping[Labels, str]) -> Iterator[Metric]:
     """Yield counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
     whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
     for label, name in names.items():
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
-            yield metric("count", counted(name, whole.exact), who, note, label)
+            yield metric("count", counted(name, whole.exact), where, note, label)
         if whole is not None and inner is not None:
             exact, _, no_loop = _main_loop(diagnosis, inner.exact)
-            yield metric("count", counted(name, exact), who, note or no_loop, (("loop", "main"), *label))
+            yield metric("count", counted(name, exact), where, note or no_loop, (("loop", "main"), *label))
         if ran is not None and name not in COUNTED and not _without_modifiers(name, ran):
-            yield metric("executed", counted(name, ran.exact), who, note, label)
+            yield metric("executed", counted(name, ran.exact), where, note, label)
 
 
 def _too_early(name: str, arch: str) -> str:
@@ -195,71 +195,71 @@ def _without_modifiers(name: str, ran: Mix) -> bool:
     return bool(modifiers and ran.counts.get(opcode)) and not any("." in full for full in ran.exact)
 
 
-def uncounted(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, str]) -> Iterator[Absent]:
+def uncounted(diagnosis: Diagnosis, where: Labels, names: Mapping[Labels, str]) -> Iterator[Absent]:
     """Yield executed instructions whose modifiers were not counted."""
     why = "opcodes were counted without their modifiers"
     fix = "collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all"
     for label, name in names.items():
         if diagnosis.ran is not None and _without_modifiers(name, diagnosis.ran):
-            yield Absent(name="executed", labels=tuple(sorted((*who, *label))), why=why, fix=fix)
+            yield Absent(name="executed", labels=tuple(sorted((*where, *label))), why=why, fix=fix)
 
 
-def _scheduling(code: KernelCode, rows: range, who: Labels, note: str = "") -> Iterator[Metric]:
+def _scheduling(code: KernelCode, rows: range, where: Labels, note: str = "") -> Iterator[Metric]:
     """Yield metrics of the control words; nothing without them."""
     for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
         if number is not None:
-            yield metric(name, number, who, note)
+            yield metric(name, number, where, note)
 
 
-def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
+def _absent(diagnosis: Diagnosis, where: Labels, source: str) -> Iterator[Absent]:
     """Yield what this instrument could have collected and did not, with the section to add."""
     unsaid, inner, fix = tuple[str, ...](), diagnosis.inner, _name_the_launch(diagnosis)
     if source == "ncu":
-        yield from _absent_of_ncu(diagnosis, who)
+        yield from _absent_of_ncu(diagnosis, where)
         fix = "collect it with --section LaunchStats"
     elif source == "rocprof":
-        yield from _absent_of_amd(diagnosis, who)
+        yield from _absent_of_amd(diagnosis, where)
     elif source == "cubin" and diagnosis.facts.resources is not None:
         unsaid = diagnosis.facts.resources.unsaid
-        yield from _left_to_linker(diagnosis, who, unsaid)
+        yield from _left_to_linker(diagnosis, where, unsaid)
         fix = _LINK if "shared" in unsaid else fix
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
-        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
+        yield Absent(name="spills", labels=where, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
     if inner is not None and inner.ratio is None:
-        yield Absent(name="compute_load_ratio", labels=who, why=inner.no_ratio)
+        yield Absent(name="compute_load_ratio", labels=where, why=inner.no_ratio)
     if inner is not None and inner.wide is None:
-        yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
+        yield Absent(name="wide_loads", labels=where, why="the main loop has no global loads of its own")
     if diagnosis.occupancy is None and theoretical(diagnosis) is None:
-        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=fix)
+        yield Absent(name="occupancy_limit", labels=where, why=_why_no_occupancy(diagnosis), fix=fix)
 
 
-def _absent_of_ncu(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
+def _absent_of_ncu(diagnosis: Diagnosis, where: Labels) -> Iterator[Absent]:
     for entry in PLAIN:
         if entry.name not in diagnosis.numbers:
             why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
-            yield Absent(name=entry.name, labels=who, why=why or "not collected", fix=entry.fix)
+            yield Absent(name=entry.name, labels=where, why=why or "not collected", fix=entry.fix)
     if diagnosis.ran is None:
-        yield Absent(name="executed", labels=who, fix="collect it with --section InstructionStats")
+        yield Absent(name="executed", labels=where, fix="collect it with --section InstructionStats")
     if not diagnosis.stalls:
         why = stalls_missing(diagnosis.facts.counters) or "not collected"
-        yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
+        yield Absent(name="stall", labels=where, why=why, fix="collect it with --section WarpStateStats")
 
 
-def _left_to_linker(diagnosis: Diagnosis, who: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
+def _left_to_linker(diagnosis: Diagnosis, where: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
     """Yield what machine code does not say before it is linked, or a log of a kernel whose stack has any size."""
     why, fix = (UNLINKED, _LINK) if diagnosis.whole else (_ANY_DEPTH, "name the cubin, and limit count(STL)")
     for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):
         if part in unsaid:
-            yield Absent(name=name, labels=who, why=why, fix=fix)
+            yield Absent(name=name, labels=where, why=why, fix=fix)
 
 
-def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
+def _absent_of_amd(diagnosis: Diagnosis, where: Labels) -> Iterator[Absent]:
     for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
         if name not in diagnosis.numbers and name in COLLECT:
             options = collected_with(name, diagnosis.facts.counters)
-            yield Absent(name=name, labels=who, fix=f"collect it with rocprofv3 {options}")
+            yield Absent(name=name, labels=where, fix=f"collect it with rocprofv3 {options}")
         elif name not in diagnosis.numbers:
-            yield Absent(name=name, labels=who, why="rocprof has no column for it")
+            yield Absent(name=name, labels=where, why="rocprof has no column for it")
 
 
 def theoretical(diagnosis: Diagnosis) -> float | None:
@@ -384,9 +384,9 @@ def _answers(
     if arch not in limits:
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", fix=f"name one of {known}")
-    who = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
+    where = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
     if facts.resources is None or "shared" in facts.resources.unsaid:
-        lacking = Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=_LINK)
+        lacking = Absent(name="occupancy_limit", labels=where, why=_why_no_occupancy(diagnosis), fix=_LINK)
         yield from (lacking, replace(lacking, name="cliff_distance"))
         return
     dynamic = facts.launch.shared_dynamic if facts.launch else 0
@@ -395,6 +395,6 @@ def _answers(
     block = {"threads": launch.threads, "registers": facts.resources.registers, "shared": shared}
     occupied = occupancy(limits[arch], **block, most=facts.most_threads)
     step = cliff(limits[arch], **block)
-    yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (occupied.note, note))))
+    yield metric("occupancy_limit", occupied.fraction, where, "; ".join(filter(None, (occupied.note, note))))
     if not step.moot:
-        yield metric("cliff_distance", step.edge - step.shared, who, note)
+        yield metric("cliff_distance", step.edge - step.shared, where, note)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.core.analysis.kernels.diagnosis import shared_of
 from pytest_perfgate.core.analysis.kernels.views import paired
 from pytest_perfgate.core.analysis.occupancy import MOST_THREADS, WARP, Occupancy, occupancy
-from pytest_perfgate.core.render.charts import Panel, Row, side_by_side, stacked
+from pytest_perfgate.core.render.charts import Panel, Row, occupancy_stairs, stacked
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
@@ -196,7 +196,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
     limiting = " and ".join(fit.limiting)
     alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {limiting}"
     panels = tuple(_panels(d.facts, launch, resources, sm))
-    return side_by_side("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
+    return occupancy_stairs(alt, panels, list(_limits(fit, sm)))
 
 
 def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:

@@ -157,9 +157,8 @@ def parse_listing(listing: bytes, words: Mapping[str, bytes]) -> Iterator[tuple[
     kinds = _columns(shared[0]) if shared else ()
     for function in functions:
         name = function["function-name"]
-        columns = tuple(_spread_cells(kind, function["places"]) for kind in kinds) or _columns(
-            function["sass-instructions"]
-        )
+        columns = tuple(tuple(map(kind.__getitem__, function["places"])) for kind in kinds)
+        columns = columns or _columns(function["sass-instructions"])
         here = words.get(name, b"")[int(function.get("start", 0)) :]
         yield name, arch, _code(columns, here, compiler)
 
@@ -171,11 +170,6 @@ def _columns(instructions: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
         tuple(i.get("operands", "") for i in instructions),
         tuple(i.get("predicate", "") for i in instructions),
     )
-
-
-def _spread_cells(column: Column, places: Sequence[int]) -> Column:
-    """Return a cell for each instruction from a listing with one entry for each kind of instruction."""
-    return tuple(map(column.__getitem__, places))
 
 
 def _code(columns: tuple[Column, ...], words: bytes, compiler: str) -> KernelCode:

@@ -206,7 +206,7 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
         columns=Column.header("Instruction | Kernel: count | Main loop: count | Usual stall | Note"),
         rows=(
             *((name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
-               _stall(stall), _note(name, diagnosis, stall))
+               "" if stall is None else f"S{stall:02d}", _note(name, diagnosis, stall))
               for name, stall in counted(code, whole, rows)),
             *others(whole, inner if diagnosis.loop else None),
         ),
@@ -234,10 +234,6 @@ def _executed_table(ran: Mix) -> Block:
 
 def _looped(diagnosis: Diagnosis) -> str:
     return f"{diagnosis.inner.instructions:,} in the main loop" if diagnosis.inner and diagnosis.loop else "no loop"
-
-
-def _stall(cycles: int | None) -> str:
-    return "" if cycles is None else f"S{cycles:02d}"
 
 
 def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:

@@ -347,15 +347,15 @@ def sentences(job: Job) -> str:
 
 
 def _hidden(job: Job) -> str:
-    who = plural(len(job.ranks), "rank")
+    ranks = plural(len(job.ranks), "rank")
     talk = sum(result.time.communication_ns for result in job.ranks)
     its = "its window" if len(job.ranks) == 1 else "their windows"
     if not talk:
-        return f"{who} ran no communication in {its}, so there is no overlap."
+        return f"{ranks} ran no communication in {its}, so there is no overlap."
     bare = sum(result.time.exposed_comm_ns for result in job.ranks)
     hidden = quantity(1 - bare / talk, _PART)
     hid = f"Computation hid {hidden} of that; {quantity(bare, _TIME)} was exposed."
-    return f"{who} communicated for {quantity(talk, _TIME)} in {its}. {hid}"
+    return f"{ranks} communicated for {quantity(talk, _TIME)} in {its}. {hid}"
 
 
 def _worst(job: Job) -> str:

@@ -144,8 +144,8 @@ def timeline_metrics(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
 
 
 def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
-    made = [trace_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
-    made += [trace_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
+    metrics = [trace_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
+    metrics += [trace_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
     missing = []
     for name, dimension, figure in (
         ("overlap", _PART, line.overlap),
@@ -157,16 +157,16 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
         if figure is None:
             missing.append(Absent(name=name, labels=where, why=NO_COMMUNICATION))
         else:
-            made.append(trace_metric(name, figure, dimension, where))
-    return made, missing
+            metrics.append(trace_metric(name, figure, dimension, where))
+    return metrics, missing
 
 
 def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
     """Return the figures that need no device, and the others as absent instead of zero."""
-    made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
-    names = {metric.name for metric in made}
+    metrics = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
+    names = {metric.name for metric in metrics}
     missing = [name for name in (*_NAMES, *_KERNELS) if name not in names]
-    return made, [Absent(name=name, labels=where, why=HOST_ONLY, fix=ON_HOST) for name in missing]
+    return metrics, [Absent(name=name, labels=where, why=HOST_ONLY, fix=ON_HOST) for name in missing]
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:

@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.charts import (
     Row,
     lengths_picture,
     merged,
-    over_steps,
+    mfu_of_steps,
     overlap_bars,
     overlap_row,
     stacked,
@@ -136,8 +136,8 @@ def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bo
     note = f"each bar is the mean of {size} {of}s" if size > 1 else ""
     busy = sum(line.busy for _, line in lines) / (sum(line.total for _, line in lines) or 1)
     shares = [line.share(line.busy) for _, line in lines] if of == "side" else [busy]  # two programs have no mean
-    who = "operators run" if on_host else "the GPU works"
-    alt = f"Time per {of}, {plural(len(lines), of)}: {who} {' and '.join(f'{s * 100:.0f} %' for s in shares)} of it"
+    subject = "operators run" if on_host else "the GPU works"
+    alt = f"Time per {of}, {plural(len(lines), of)}: {subject} {' and '.join(f'{s * 100:.0f} %' for s in shares)} of it"
     key = (("compute", "operators run"), *TIME_KEY[1:]) if on_host else TIME_KEY
     return stacked("steps", alt, shown, key, _time, note)
 
@@ -219,7 +219,7 @@ def utilisation_picture(
         raise nothing_to_draw("the MFU of a step is more than the hardware can do", "check --peak, or --device")
     mean = sum(figure for _, figure in figures) / len(figures)
     alt = f"MFU over {len(figures)} steps, idle time included: {mean * 100:.1f} % on average"
-    return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)
+    return mfu_of_steps(alt, figures)
 
 
 def operators_picture(

@@ -94,14 +94,14 @@ def _alone_metrics(meeting: JobCollectives) -> MetricSet:
     """Return the metrics of one rank, which has numbers and sizes of collectives, but no waits or link rates."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
     fix = "give the traces of all ranks" if meeting.parts else ""
-    made, rows = [], lone_rows(meeting)
+    metrics, rows = [], lone_rows(meeting)
     for kind, count, spent, moved in rows:
         where = labels(collective=kind)
-        made.append(_metric("comm_count", count, _COUNT, where))
-        made.append(_metric("comm_time", spent, _TIME, where))
-        made += [_metric("comm_bytes", moved, Dimension.BYTES, where)] if moved else []
+        metrics.append(_metric("comm_count", count, _COUNT, where))
+        metrics.append(_metric("comm_time", spent, _TIME, where))
+        metrics += [_metric("comm_bytes", moved, Dimension.BYTES, where)] if moved else []
     names = (*_TOGETHER, *(() if any(row[3] for row in rows) else ("comm_bytes",)))
-    return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
+    return MetricSet(metrics=tuple(metrics), absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
 def lone_rows(meeting: JobCollectives) -> list[tuple[str, int, int, float]]:

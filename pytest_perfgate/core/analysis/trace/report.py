@@ -153,8 +153,8 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if line is None:
         devices = len(timelines(survey))
         return f"{devices} devices worked, each with its times." if devices else "The trace has no GPU activity."
-    who = "The host's operators run" if survey.on_host else "The GPU works"
-    text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
+    subject = "The host's operators run" if survey.on_host else "The GPU works"
+    text = f"{subject} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
         text += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
     if not ranked:
@@ -240,7 +240,8 @@ def standalone_fair(content: ReportContent) -> Document:
     replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if bottleneck.wants_replay(i.row, i.fraction)))
     how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
     artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
-    gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
+    none = "No roof is known, so no gain is projected." if content.roof is None else "No top operator has a work model."
+    gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=none)
     blocks = (
         Section(title="Executive summary", blocks=summary_blocks(content)),
         Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
@@ -366,10 +367,6 @@ def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Se
     table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes", *rates)
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))
     return Section(title=rows[0].name, blocks=blocks, anchor=bottleneck.anchor_of(rows[0].name))
-
-
-def _no_impact(content: ReportContent) -> str:
-    return "No roof is known, so no gain is projected." if content.roof is None else "No top operator has a work model."
 
 
 def _dropped(survey: Survey) -> str:

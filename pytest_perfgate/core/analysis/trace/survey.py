@@ -324,15 +324,15 @@ _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int) -> MetricSet:
     """Return ``op_time(op=aten::mm, step=5)`` and the like; none if there would be more than ``most``."""
-    made: list[Metric] = []
+    metrics: list[Metric] = []
     ran = survey.has_kernels
     for part, where in stretches(survey, steps):
         for name, number, dimension, what in (*_operators(part), *(_kernels(part) if ran else ())):
             wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)
-            made += [trace_metric(name, number, dimension, labelled) for labelled in wheres]
-        if len(made) > most:
+            metrics += [trace_metric(name, number, dimension, labelled) for labelled in wheres]
+        if len(metrics) > most:
             return MetricSet()
-    return MetricSet(metrics=tuple(made))
+    return MetricSet(metrics=tuple(metrics))
 
 
 def stretches(survey: Survey, steps: Sequence[Survey]) -> list[tuple[Survey, Labels]]:

@@ -72,15 +72,15 @@ def reference_tables(survey: Survey) -> dict[str, list[Row]]:
     """Return every table that the reference writes for such a trace, by the name of its file."""
     forest = Forest(survey)
     timeline = _timeline(forest)
-    made: dict[str, list[Row]] = {"gpu_timeline": timeline, "kernel_summary": _kernels(forest, timeline)}
+    tables: dict[str, list[Row]] = {"gpu_timeline": timeline, "kernel_summary": _kernels(forest, timeline)}
     launchers = _launchers(forest)
     if launchers:
-        made["ops_summary"] = _by_name(launchers)
-        made["ops_summary_by_category"] = _by_category(launchers)
-        made["ops_unique_args"] = _by_arguments(launchers)
-        made["unified_perf_summary"] = _unified(forest)
-        made |= {sheet: rows for sheet in SHEETS if (rows := _sheet(forest, sheet))}
-    return made
+        tables["ops_summary"] = _by_name(launchers)
+        tables["ops_summary_by_category"] = _by_category(launchers)
+        tables["ops_unique_args"] = _by_arguments(launchers)
+        tables["unified_perf_summary"] = _unified(forest)
+        tables |= {sheet: rows for sheet in SHEETS if (rows := _sheet(forest, sheet))}
+    return tables
 
 
 def _timeline(forest: Forest) -> list[Row]:
@@ -213,17 +213,17 @@ def _floats(group: Sequence[Row], column: str) -> list[float]:
     return [float(row[column]) for row in group]  # type: ignore[arg-type]
 
 
-def _measured(forest: Forest, at: int, below: Sequence[int], made: PeerWork | None) -> Row:
+def _measured(forest: Forest, at: int, below: Sequence[int], work: PeerWork | None) -> Row:
     spent = forest.busy(below)
     row: Row = {"Kernel Time (µs)": spent, "kernels": details(forest, below), "UID": int(forest.trace.index[at])}
     row |= {"duration_us": float(forest.length[at])}
-    if made is not None:
-        moved = made.moved
-        row |= {"GFLOPS": made.flops / 1e9, "Compute Spec": made.spec}
+    if work is not None:
+        moved = work.moved
+        row |= {"GFLOPS": work.flops / 1e9, "Compute Spec": work.spec}
         row |= {"Data Moved (MB)": moved / 2**20 if moved is not None else None}
-        row["FLOPS/Byte"] = made.flops / moved if moved else None
+        row["FLOPS/Byte"] = work.flops / moved if moved else None
         row["TB/s"] = moved / 1e12 / (spent / 1e6) if spent and moved is not None else None
-        row["TFLOPS/s"] = made.flops / 1e12 / (spent / 1e6) if spent else None
+        row["TFLOPS/s"] = work.flops / 1e12 / (spent / 1e6) if spent else None
     return row
 
 
@@ -244,14 +244,14 @@ def _sheet(forest: Forest, sheet: str) -> list[Row]:
     wanted = [number for number, name in enumerate(forest.trace.names) if sheet_of(name) == sheet]
     trace = forest.trace
     for at in np.flatnonzero((trace.category == Category.OPERATOR) & np.isin(trace.name, wanted)).tolist():
-        made = _worked(forest, at)
-        if made is None:
+        work = _worked(forest, at)
+        if work is None:
             continue
-        row = _measured(forest, at, forest.below.get(at, []), made)
+        row = _measured(forest, at, forest.below.get(at, []), work)
         process, label, thread = forest.thread(at)
         call = forest.call(at)
         recorded = call if int(forest.trace.argument[at]) >= 0 else None
-        row |= {"name": forest.name(at), "parameters": made.parameters, "arguments": recorded}
+        row |= {"name": forest.name(at), "parameters": work.parameters, "arguments": recorded}
         row |= {"process_name": process, "process_label": label, "thread_name": thread}
         measured_rows.append(row)
     groups = grouped(measured_rows, lambda row: (row["name"], str(row["parameters"])))
@@ -293,12 +293,12 @@ def _unified(forest: Forest) -> list[Row]:
     for at, name, below, named in chosen(forest):
         call = forest.call(at)
         modelled = named and (sheet_of(name) != "triton" or bool(call.dims and call.concrete and call.types))
-        made = _worked(forest, at) if modelled else None
-        row = _measured(forest, at, below, made)
+        work = _worked(forest, at) if modelled else None
+        row = _measured(forest, at, below, work)
         process, label, thread = forest.thread(at)
         row |= {"name": name, "op category": category(name, first_kernel(forest, at))}
         row |= {"process_name": process, "process_label": label, "thread_name": thread, **_arguments(forest, at)}
-        row |= {"has_perf_model": modelled, "worked": made is not None, "parameters": made.parameters if made else ()}
+        row |= {"has_perf_model": modelled, "worked": work is not None, "parameters": work.parameters if work else ()}
         if name != forest.name(at):
             row["UID"], synthetic = synthetic, synthetic + 1
         rows.append(row)

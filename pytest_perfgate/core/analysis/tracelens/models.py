@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -219,7 +218,7 @@ def _conv_parameters(call: OperatorCall, at: int, options: dict[str, Any], bias:
 def _attention(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """A causal mask halves the products for equal numbers of queries and keys; otherwise there is no figure."""
     library = call.name in FLASH
-    q, k, v = (_heads_first(call.shape(at)) if library else call.shape(at) for at in (0, 1, 2))
+    q, k, v = ((s[0], s[2], s[1], s[3]) if library else s for s in map(call.shape, (0, 1, 2)))  # heads first
     dropout, mask = (3, 5) if library else (3, 4) if "flash" in call.name else (5, 6)
     causal = call.flag(mask)
     if causal and q[2] != k[2]:
@@ -244,10 +243,6 @@ def _attention(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
         ("dtype_A_B", (call.type(0), call.type(1))),
     ]
     return _figures(flops, moved, _spec("matrix", call.type(0)), parameters)
-
-
-def _heads_first(shape: Sequence[int]) -> tuple[int, ...]:
-    return (shape[0], shape[2], shape[1], shape[3])
 
 
 def _unary(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:

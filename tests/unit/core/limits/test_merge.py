@@ -12,7 +12,7 @@ from pytest_perfgate.core.limits.merge import (
     asked_figures,
     limits_for,
     limits_on_times,
-    matches,
+    matches_pattern,
     matching,
     merge_limits,
     named,
@@ -200,8 +200,8 @@ NODES = ("t.py::test_a[4]", "t.py::test_b")
 
 
 def test_brackets_stand_for_themselves() -> None:
-    assert matches("t.py::test_a[x]", "*::test_a[x]")
-    assert not matches("t.py::test_ax", "*::test_a[x]")
+    assert matches_pattern("t.py::test_a[x]", "*::test_a[x]")
+    assert not matches_pattern("t.py::test_ax", "*::test_a[x]")
 
 
 def test_a_table_that_one_test_answers_to_is_matched() -> None:

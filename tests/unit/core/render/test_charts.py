@@ -15,14 +15,13 @@ from pytest_perfgate.core.render.charts import (
     histogram,
     lengths_picture,
     merged,
-    over_steps,
-    side_by_side,
+    mfu_of_steps,
+    occupancy_stairs,
     sparkline,
     squeezed,
     stacked,
 )
 from pytest_perfgate.core.render.drawing import NARROW, WIDE
-from pytest_perfgate.model.values import Dimension
 from tests.drawings import areas, flaws, root, texts
 
 KEY = (("compute", "computation"), ("exposed", "exposed communication"), ("idle", "idle"))
@@ -129,7 +128,7 @@ def test_short_kernels_stand_out_up_to_the_border() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_panels_say_where_one_stands_and_where_it_falls(count: int) -> None:
     panel = Panel(label="registers a thread", stairs=((16, 64), (33, 48), (65, 16), (255, 0)), here=(64, 48), cliff=64)
-    picture = side_by_side("occupancy", "cliffs", [panel] * count, "warps")
+    picture = occupancy_stairs("cliffs", [panel] * count)
     assert not flaws(picture)
     assert texts(picture.svg).count("falls past 64") == count
     assert texts(picture.narrow).count("here: 64") == count
@@ -140,7 +139,7 @@ def test_panels_say_where_one_stands_and_where_it_falls(count: int) -> None:
 @pytest.mark.parametrize("count", [2, 9, 400])
 def test_a_figure_over_steps_has_its_mean(count: int) -> None:
     figures = [(str(at), 0.4 + 0.1 * (at % 2)) for at in range(count)]
-    picture = over_steps("mfu", "MFU", figures, "MFU", Dimension.FRACTION)
+    picture = mfu_of_steps("MFU", figures)
     assert not flaws(picture)
     assert picture.svg.count("<circle") == count
     assert any(text.startswith("mean 4") for text in texts(picture.svg))

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.core.stats.change_points import (
     PERMUTATIONS,
-    _best,
+    _best_split,
     _on_grid,
     _rank_part,
     _rank_split,
@@ -91,7 +91,7 @@ def test_the_strongest_split_is_the_one_of_the_definition(least: int) -> None:
         energy = 2 * apart(a, b) - within(a) - within(b)
         strengths[m] = len(a) * len(b) / len(segment) * energy
     at = max(strengths, key=strengths.__getitem__)
-    assert _best(segment, least) == (pytest.approx(strengths[at]), at)
+    assert _best_split(segment, least) == (pytest.approx(strengths[at]), (at,))
 
 
 def test_numbers_that_are_no_times_are_passed_over() -> None:
@@ -118,8 +118,8 @@ def test_fewer_than_three_runs_are_no_level() -> None:
 
 def test_a_split_before_the_last_two_is_weighed_like_any_other() -> None:
     apart = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.4, 7.0, 9.0])
-    strength, at = _best(apart, 2)
-    mirrored, other = _best(apart[::-1].copy(), 2)
+    strength, (at,) = _best_split(apart, 2)
+    mirrored, (other,) = _best_split(apart[::-1].copy(), 2)
     assert (at, other) == (6, 2)
     assert strength == pytest.approx(mirrored)
 
