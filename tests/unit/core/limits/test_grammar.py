@@ -419,7 +419,6 @@ def test_an_unknown_metric_names_near_ones_and_how_a_figure_of_ones_own_is_named
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("metric() <= 1", "a figure of which name?"),
         ("metric(lo*) <= 1", "a figure of which name?"),
         ("metric(los?) <= 1", "a figure of which name?"),
         ("metric(time) <= 1", "time is a metric of perfgate's own"),
