@@ -16,7 +16,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Effect, Outcome, Plan
-from pytest_perfgate.model.project import DEPENDENCIES
+from pytest_perfgate.model.project import DEPENDENCIES, REQUEST
 from pytest_perfgate.model.protocol import WAITED, CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Excuse
@@ -185,9 +185,9 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     bench = gate_judge(lines, past, committed=lambda device: False)
     clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
     (report,) = bench.judge_result(captured(clocked))
-    keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty)))
+    keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty, facts=((REQUEST, "tiles"),))))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
-    assert [(s.commit, s.clock_hz) for s in past.entries] == [(commit, 2e9)]
+    assert [(s.commit, s.clock_hz, s.branch) for s in past.entries] == [(commit, 2e9, "tiles")]
     assert past.entries[0].identity == clocked.identity.text() != ""
 
 
