@@ -309,8 +309,8 @@ def test_a_difference_below_the_floor_of_a_test_is_not_slower(floor_ns: float, o
 def test_a_limit_of_the_command_line_replaces_that_of_a_call_and_this_one_that_of_its_test() -> None:
     texts = {"configuration": "time <= 1s", "marker": "time <= 2s", "command line": "time <= 4s"}
     far = tuple(limit(text, source=source) for source, text in texts.items())
-    for given, text in ((far, "time <= 4s"), (far[:2], "time <= 3s")):
-        (closest,) = gate_judge(Lines(None)).limits(case(*given), measured(1e6, limits=("time <= 3s",)))
+    for stated, text in ((far, "time <= 4s"), (far[:2], "time <= 3s")):
+        (closest,) = gate_judge(Lines(None)).limits(case(*stated), measured(1e6, limits=("time <= 3s",)))
         assert closest.text == text
 
 

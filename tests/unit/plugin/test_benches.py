@@ -172,15 +172,15 @@ def test_work_limits_and_notes_reach_what_was_measured() -> None:
     with gate.region("part", limits=["time <= 3s"]):
         pass
     gate.note("tile", 64)
-    kept = {one.key.name: one for one in bench.captures()}
-    assert {name: one.limits for name, one in kept.items()} == {
+    captures = {one.key.name: one for one in bench.captures()}
+    assert {name: one.limits for name, one in captures.items()} == {
         "call": ("time <= 1s",), "elsewhere": ("time <= 2s",), "part": ("time <= 3s",),
     }  # fmt: skip
-    assert kept["call"].work == Work(flops=2.0, working_set=8)
-    assert kept["elsewhere"].work == Work(bytes=4.0)
-    assert kept["elsewhere"].samples[0].durations == (1500.0, 2000.0)
-    assert len(kept["part"].samples[0].durations) == 1
-    assert {one.identity.notes for one in kept.values()} == {(("tile", "64"),)}
+    assert captures["call"].work == Work(flops=2.0, working_set=8)
+    assert captures["elsewhere"].work == Work(bytes=4.0)
+    assert captures["elsewhere"].samples[0].durations == (1500.0, 2000.0)
+    assert len(captures["part"].samples[0].durations) == 1
+    assert {one.identity.notes for one in captures.values()} == {(("tile", "64"),)}
 
 
 def test_a_call_that_was_measured_before_has_the_samples_of_all_processes() -> None:

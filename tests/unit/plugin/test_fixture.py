@@ -97,11 +97,11 @@ def test_a_region_keeps_the_limits_and_the_work_of_its_first_entry(first: Any, a
 
 @pytest.mark.parametrize(("calls", "count"), [(1, 1), (8, 8), (0, None), (-1, None), (1.0, None), ("2", None)])
 def test_one_call_stands_for_a_whole_number_of_calls(calls: Any, count: int | None) -> None:
-    kept: list[MeasuredCall] = []
+    taken: list[MeasuredCall] = []
 
     class Calls(Bench):
         def take(self, call: MeasuredCall) -> View:
-            kept.append(call)
+            taken.append(call)
             return super().take(call)
 
     gate = Perfgate(CASE, Calls(CASE))
@@ -111,7 +111,7 @@ def test_one_call_stands_for_a_whole_number_of_calls(calls: Any, count: int | No
         assert error.value.code.name == "call-wrong"
     else:
         gate(int, calls=calls)
-    assert [call.calls for call in kept] == ([] if count is None else [count])
+    assert [call.calls for call in taken] == ([] if count is None else [count])
 
 
 def test_one_thread_measures_at_a_time() -> None:

@@ -10,6 +10,7 @@ from pytest_perfgate.core.changes.tests import (
     OwnFiles,
     Successor,
     edited_in_calls,
+    hidden,
     is_new,
     rename_candidates,
     renamed_nodes,
@@ -417,10 +418,11 @@ KERNEL = "x * 2", "x * 3"
         ([KERNEL], dict.fromkeys(("test_of_a_fixture", "test_of_parameters", "test_in_blocks"), ("kernel",))),
         ([("range(n)", "range(n + 1)")], {}),
         ([KERNEL, ("import numpy as np", "import cupy as np")], {"test_of_a_fixture": ("kernel",)}),
-        ([KERNEL, ("return kernel", "return kernel if N else None")], {"test_of_parameters": ("kernel",), "test_in_blocks": ("kernel",)}),
+        ([KERNEL, ("return kernel", "call = kernel\n    return call")], {"test_of_parameters": ("kernel",), "test_in_blocks": ("kernel",)}),
+        ([KERNEL, ("import numpy as np\n", "")], dict.fromkeys(("test_of_a_fixture", "test_of_parameters", "test_in_blocks"), ("kernel",))),
         ([("x * 2", "x * N"), ("N = 8", "N = 9")], {}),
     ],
-    ids=["a kernel", "data", "a kernel and another package", "a kernel and a fixture", "a kernel and a constant"],
+    ids=["a kernel", "data", "a kernel and another package", "a kernel and a fixture", "a kernel and one import less", "a kernel and a constant"],
 )  # fmt: skip
 def test_what_prepares_a_call_is_not_what_it_times(edits: list[tuple[str, str]], edited: dict[str, object]) -> None:
     now = PREPARED
@@ -448,3 +450,10 @@ def test_a_test_takes_the_edited_modules_that_its_file_imports_directly_or_throu
     texts |= {"b/parts.py": ("X = 1  # one\n", "X = 1\n"), "b/kernels.py": ("from . import parts\n", "import parts\n")}
     again = OwnFiles(lambda path: (None, texts[path][1]) if path == "b/kernels.py" else texts[path])
     assert again.take_edited([case], {case.nodeid: tuple(texts)}) == frozenset(), "a comment, and a module that is new"
+
+
+@pytest.mark.parametrize(("reach", "count"), [(Reach(), 1), (Reach(beneath=("docs",)), 0), (Reach(without=("t",)), 0)])
+def test_a_test_outside_of_what_a_run_reaches_is_not_hidden(reach: Reach, count: int) -> None:
+    then = "def test_a(perfgate): perfgate(sum)\n"
+    texts = {"t/test_k.py": (then, then.replace("test_a", "tst_a"))}
+    assert len(list(hidden(texts, frozenset(), reach, hides=False))) == count
