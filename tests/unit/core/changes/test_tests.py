@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.changes.fixtures import imported
 from pytest_perfgate.core.changes.tests import (
     OwnFiles,
     Successor,
@@ -457,3 +458,8 @@ def test_a_test_outside_of_what_a_run_reaches_is_not_hidden(reach: Reach, count:
     then = "def test_a(perfgate): perfgate(sum)\n"
     texts = {"t/test_k.py": (then, then.replace("test_a", "tst_a"))}
     assert len(list(hidden(texts, frozenset(), reach, hides=False))) == count
+
+
+def test_files_that_import_each_other_are_each_imported_once() -> None:
+    texts = {"a.py": "import b\nimport c\n", "b.py": "import c\n", "c.py": "import b\n", "d.py": "import a\n"}
+    assert list(imported("a.py", texts)) == ["b.py", "c.py"]
