@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, code_of, decisions, unused
-from pytest_perfgate.core.judge.acceptance import Change, decide
-from pytest_perfgate.core.judge.accepted_line import Signature, improved
-from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED
+from pytest_perfgate.app.accept import (
+    Request,
+    _is_wanted,
+    accept,
+    check_complete,
+    check_decisions,
+    code_of,
+    decisions,
+    unused,
+)
+from pytest_perfgate.core.judge.acceptance import Change, Proposal, decide
+from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, improved
+from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED, UNUSED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Arms, CaseReport, SuiteNote
 from tests.reports import DEVICE, baseline, case, run
 
@@ -38,6 +49,37 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
     with pytest.raises(PerfgateError, match="was given in an acceptance of today") as caught:
         check_decisions([decision], Request(signature=signature))
     assert caught.value.fix == "give the reason of this change"
+
+
+def test_an_anchor_is_moved_with_a_reason_alone() -> None:
+    request = Request(signature=Signature(anchor=True, when=TODAY))
+    with pytest.raises(PerfgateError, match="--anchor starts the drift of a line anew") as error:
+        check_decisions([], request)
+    assert error.value.code.name == "accept-reason"
+    check_decisions([], replace(request, signature=Signature(anchor=True, why="a new runner", when=TODAY)))
+
+
+@pytest.mark.parametrize("change", [Change.KEPT, Change.FASTER, Change.WORSE])
+def test_a_figure_that_got_worse_needs_a_reason_whatever_its_time_did(change: Change) -> None:
+    step = FigureStep(before=None, after=Figure(name="spills", value=1.0, dimension=Dimension.COUNT), asks=True)
+    line = baseline("test_a", 1e6)
+    after = replace(line, why="one more stage", when="2026-06-01")
+    decision = Proposal(report=case("test_a", 1e6, 1e6), change=change, before=line, after=after, figures=(step,))
+    with pytest.raises(PerfgateError, match=r"1 case is worse in an accepted figure: .*test_a"):
+        check_decisions([decision], Request())
+    check_decisions([decision], Request(signature=Signature(why="one more stage", when="2026-06-01")))
+
+
+@pytest.mark.parametrize(("names", "refused"), [((), False), (("test_a",), True)])
+def test_a_case_that_cannot_be_trusted_is_refused_only_by_its_name(names: tuple[str, ...], refused: bool) -> None:
+    decision = Proposal(report=case("test_a", 1e6, 1e6), change=Change.UNTRUSTED, why="too few samples")
+    request = Request(names=names, signature=Signature(why="x", when="2026-06-01"))
+    if not refused:
+        check_decisions([decision], request)
+        return
+    with pytest.raises(PerfgateError, match="too few samples") as error:
+        check_decisions([decision], request)
+    assert error.value.code.name == "accept-untrusted"
 
 
 def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
@@ -141,6 +183,34 @@ def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], f
     assert caught.value.fix.startswith(fix)
 
 
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"complete": False}, "the last run was interrupted"),
+        ({"filtered": True}, "the last run left tests out"),
+        ({"mode": "quick"}, "the last run was a quick run"),
+        ({"cases": ()}, "the last run measured nothing"),
+        ({}, ""),
+    ],
+)
+def test_pruning_needs_the_record_of_a_complete_full_run(fields: dict[str, Any], what: str) -> None:
+    report = replace(run(case("test_a", 1e6, 1e6)), **fields)
+    if not what:
+        check_complete(report)
+        return
+    with pytest.raises(PerfgateError) as error:
+        check_complete(report)
+    assert (error.value.code.name, error.value.what) == ("prune-incomplete", what)
+
+
+def test_a_line_that_no_limit_uses_is_pruned_though_its_test_ran() -> None:
+    lines = [baseline("test_a", 1e6), baseline("test_idle", 1e6)]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    idle = SuiteNote(kind=UNUSED, effect=Effect.PASS, text="", names=(str(lines[1].key),))
+    report = run(case("test_a", 1e6, 1e6), case("test_idle", 1e6), notes=(idle,))
+    assert unused(report, store) == (lines[1],)
+
+
 def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
     lines = [baseline("test_a", 1e6), baseline("test_gpu", 1e6), baseline("test_gone", 1e6)]
     store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
@@ -203,6 +273,16 @@ def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
         assert (decision.change, decision.predecessor) == (Change.NEW, twin)
 
 
+@pytest.mark.parametrize(
+    ("fields", "replaced"), [({}, True), ({"filtered": True}, False), ({"complete": False}, False)]
+)
+def test_a_line_without_a_case_is_gone_only_after_a_complete_run(fields: dict[str, Any], replaced: bool) -> None:
+    store: Any = SimpleNamespace(read=lambda *at: {}, read_all=lambda device: lines(EARLIER_LINES[0]))
+    report = run(case("test_uno", 2e6, None, Outcome.UNBASELINED), **fields)
+    (decision,) = decisions(report, Request(new=True), store, lambda _: ())
+    assert decision.predecessor == (EARLIER_LINES[0] if replaced else None)
+
+
 def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
     report = run(case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_b", 2e6, 1e6, Outcome.REGRESSED))
     committed = {name: baseline(name, 1e6, commit=commit) for name, commit in (("test_a", "c1"), ("test_b", "c2"))}
@@ -210,6 +290,23 @@ def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
     request = Request(add=True, since={"c1": ""}.get, signature=Signature(commit="c3", why="again"))
     changes = {d.report.key.nodeid[-1]: d.change for d in decisions(report, request, store, lambda case: ())}
     assert changes == {"a": Change.ONE_MORE, "b": Change.SLOWER}
+    alone = decisions(report, replace(request, add=False), store, lambda case: ())
+    assert {decision.change for decision in alone} == {Change.SLOWER}, "nobody asked to add"
+
+
+@pytest.mark.parametrize(
+    ("request_", "names"),
+    [
+        (Request(), "abcde"),
+        (Request(new=True), "ab"),
+        (Request(improved=True), "cd"),
+        (Request(new=True, improved=True), "abcd"),
+    ],
+)
+def test_a_request_for_new_or_improved_cases_selects_these_alone(request_: Request, names: str) -> None:
+    changes = {"a": Change.NEW, "b": Change.ADDED, "c": Change.LESS_NOISY, "d": Change.BETTER, "e": Change.SLOWER}
+    made = (Proposal(report=case(f"test_{name}", 1e6), change=change) for name, change in changes.items())
+    assert "".join(one.report.key.nodeid[-1] for one in made if _is_wanted(one, request_)) == names
 
 
 @pytest.mark.parametrize("names", [(), ("test_a", "test_b", "test_c")])

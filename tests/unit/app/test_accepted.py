@@ -200,3 +200,9 @@ def test_one_that_breaks_later_is_left_out_and_the_run_says_so() -> None:
     bench.tools.baselines.read_all = lambda device: {}  # type: ignore[union-attr]
     (note,) = [n for n in suite_notes(bench, {KEY.nodeid: case()}, [report], ENDING) if n.kind == "history"]
     assert "judged without the history: history.db: database disk image is malformed" in note.text
+
+
+def test_the_newest_twenty_runs_of_a_case_are_its_past_oldest_first() -> None:
+    runs = [HistoryEntry(key=KEY, device=HOST.key, time=float(at), when="", commit="", identity="") for at in range(25)]
+    store: Any = SimpleNamespace(read=lambda key, device, last: runs)
+    assert [entry.time for entry in PastRuns(store).newest(measured(1e6))] == [float(at) for at in range(5, 25)]

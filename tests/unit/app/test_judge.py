@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.conclude import keep
-from pytest_perfgate.app.judge import COMMIT_FIRST, IMPORT_LATER, agreed
+from pytest_perfgate.app.judge import COMMIT_FIRST, IMPORT_LATER, agreed, with_excuse
+from pytest_perfgate.core.judge.acceptance import detectable
 from pytest_perfgate.core.judge.judge import NOBODY
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Effect, Outcome, Plan
+from pytest_perfgate.model.project import DEPENDENCIES, REQUEST
 from pytest_perfgate.model.protocol import WAITED, CaseResult
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Excuse
 from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
 from tests.unit.app.stores import Lines, Past, captured, case, gate_judge
@@ -114,6 +117,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
         ([("c0ffee+dirty", 1.1e6), ("c0ffee+dirty", 1.14e6), ("c0ffee+dirty", 0.9e6)], True, Outcome.REGRESSED),
         ([("beef", 1.5e6), ("beef", 1.6e6), ("feed", 1e6), ("feed", 1e6)], False, Outcome.REGRESSED),
         ([("beef", 0.9e6), ("feed", 1e6), ("dead", 1.14e6)], False, Outcome.SUSPECT),
+        ([("beef", 0.9e6), ("feed", 1.14e6)], False, Outcome.REGRESSED),  # two runs show no scatter
     ],
 )
 def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
@@ -184,9 +188,9 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     bench = gate_judge(lines, past, committed=lambda device: False)
     clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
     (report,) = bench.judge_result(captured(clocked))
-    keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty)))
+    keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty, facts=((REQUEST, "tiles"),))))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
-    assert [(s.commit, s.clock_hz) for s in past.entries] == [(commit, 2e9)]
+    assert [(s.commit, s.clock_hz, s.branch) for s in past.entries] == [(commit, 2e9, "tiles")]
     assert past.entries[0].identity == clocked.identity.text() != ""
 
 
@@ -279,8 +283,70 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     assert late in gate_judge(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
 
 
-def test_every_call_of_a_run_may_alarm() -> None:
+@pytest.mark.parametrize(
+    ("share", "limits", "gates"),
+    [
+        (1.0, (limit("slowdown <= 3%"),), 2),
+        (0.25, (limit("slowdown <= 3%"),), 8),
+        (0.3, (limit("slowdown <= 3%"),), 7),
+        (1.0, (limit("slowdown <= 3%"), limit("time <= 1s"), limit("change(registers) <= 0")), 4),
+    ],
+    ids=["one machine", "a quarter of a suite", "a part", "a change of a figure"],
+)
+def test_every_call_and_gated_figure_of_a_suite_may_alarm(share: float, limits: Any, gates: int) -> None:
     bench, taken = gate_judge(Lines(None)), captured(measured(1e6))
+    bench.context = replace(bench.context, share=share)
     other = replace(taken.captures[0][0], key=replace(KEY, name="other"))
-    bench.judge_all({KEY.nodeid: replace(taken, captures=((*taken.captures[0], other), taken.captures[0]))})
-    assert bench.context.gates == 2
+    taken = replace(taken, case=case(*limits), captures=((*taken.captures[0], other), taken.captures[0]))
+    bench.judge_all({KEY.nodeid: taken})
+    assert bench.context.gates == gates
+
+
+@pytest.mark.parametrize(("floor_ns", "outcome"), [(0.0, Outcome.SUSPECT), (5e5, Outcome.PASSED)])
+def test_a_difference_below_the_floor_of_a_test_is_not_slower(floor_ns: float, outcome: Outcome) -> None:
+    line = accepted(1e6)
+    floored = replace(case(), plan=Plan(floor_ns=floor_ns))
+    assert gate_judge(Lines(line, line)).judged(floored, measured(1.2e6)).verdicts[0].outcome is outcome
+
+
+def test_a_limit_of_the_command_line_replaces_that_of_a_call_and_this_one_that_of_its_test() -> None:
+    texts = {"configuration": "time <= 1s", "marker": "time <= 2s", "command line": "time <= 4s"}
+    far = tuple(limit(text, source=source) for source, text in texts.items())
+    for stated, text in ((far, "time <= 4s"), (far[:2], "time <= 3s")):
+        (closest,) = gate_judge(Lines(None)).limits(case(*stated), measured(1e6, limits=("time <= 3s",)))
+        assert closest.text == text
+
+
+def test_requirements_that_a_change_edits_are_those_that_it_removes_and_adds() -> None:
+    declared = {"base": '["numpy==1", "torch"]', "": '["numpy==2", "torch"]'}
+    repository = SimpleNamespace(base=lambda: Base(commit="base"), changed=lambda base: ())
+    gate = gate_judge(Lines(None), repository=repository, settings=lambda revision: {DEPENDENCIES: declared[revision]})
+    assert gate.environment_edits.requirements == ("-numpy==1", "+numpy==2")
+
+
+@pytest.mark.parametrize(("timer", "outcome"), [("host", Outcome.NOT_MEASURED), ("cubin", Outcome.PASSED)])
+def test_machine_code_belongs_to_no_call_and_a_time_does(timer: str, outcome: Outcome) -> None:
+    gate, taken = gate_judge(Lines(None)), measured(1e6)
+    taken = replace(taken, identity=replace(taken.identity, timer=timer))
+    stored = (gate.judged(case(limit("time <= 1s")), replace(taken, identity=measured(1e6).identity)),)
+    stored = (replace(stored[0], measurement=taken),)
+    (report,) = agreed(gate, case(limit("time <= 1s")), stored, ())
+    assert report.verdicts[0].outcome is outcome
+
+
+def test_a_first_line_of_a_machine_holds_what_its_run_can_detect_and_its_state_of_power() -> None:
+    for is_limited in (False, True):
+        processes = tuple(samples(1e6 * part, capped=float(is_limited)) for part in (0.8, 1.0, 1.2))
+        lines = Lines(None)
+        gate = gate_judge(lines, committed=lambda device: False)
+        (report,) = gate.judge_result(captured(measured(1e6, processes=processes)))
+        keep(gate, run(report, environment=Environment(commit="c0ffee")))
+        (line,) = lines.written
+        assert (line.detects, line.limited) == (pytest.approx(detectable(report)), is_limited)
+        assert line.detects > 0
+
+
+@pytest.mark.parametrize(("measurement", "excuse"), [(measured(1e6), Excuse.NONE), (None, Excuse.NOT_RUN)])
+def test_a_skipped_test_is_excused_unless_it_was_measured(measurement: Any, excuse: Excuse) -> None:
+    report = replace(gate_judge(Lines(None)).judged(case(), measured(1e6)), measurement=measurement)
+    assert with_excuse(report).excuse is excuse

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import View
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 from pytest_perfgate.plugin.fixture import Perfgate, error_text, note_text, unknown_arguments
 
 CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
@@ -45,6 +48,70 @@ def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
 
     gate(call)
     assert entered == [1]
+
+
+class Taking(Bench):
+    """Keeps what a test took itself."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.taken: list[Brought] = []
+
+    def bring(self, brought: Brought) -> None:
+        super().bring(brought)
+        self.taken.append(brought)
+
+
+def test_each_entry_of_a_region_is_timed_by_the_wall_and_by_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, thread = iter([100, 105, 200, 207]), iter([10, 12, 20, 23])
+    clock = SimpleNamespace(wall=wall.__next__, thread=thread.__next__)
+    monkeypatch.setattr("pytest_perfgate.plugin.fixture.HOST_CLOCK", clock)
+    bench = Taking(CASE)
+    gate = Perfgate(CASE, bench)
+    for _ in range(2):
+        with gate.region("part", limits=["time <= 1s"]):
+            pass
+    (brought,) = bench.taken
+    assert (brought.durations, brought.cpu, brought.limits) == ([5.0, 7.0], [2.0, 3.0], ("time <= 1s",))
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "refused"),
+    [
+        ({"limits": ["time <= 1s"]}, {}, False),
+        ({"limits": ["time <= 1s"]}, {"limits": ["time <= 1s"]}, False),
+        ({"limits": ["time <= 1s"]}, {"limits": ["time <= 2s"]}, True),
+        ({}, {"limits": ["time <= 1s"]}, True),
+        ({"work": Work(flops=1.0)}, {"work": Work(flops=1.0)}, False),
+        ({"work": Work(flops=1.0)}, {"work": Work(flops=2.0)}, True),
+    ],
+)
+def test_a_region_keeps_the_limits_and_the_work_of_its_first_entry(first: Any, again: Any, refused: bool) -> None:
+    gate = Perfgate(CASE, Bench(CASE))
+    with gate.region("part", **first):
+        pass
+    with pytest.raises(PerfgateError, match="is entered again with") if refused else nullcontext():
+        with gate.region("part", **again):
+            pass
+
+
+@pytest.mark.parametrize(("calls", "count"), [(1, 1), (8, 8), (0, None), (-1, None), (1.0, None), ("2", None)])
+def test_one_call_stands_for_a_whole_number_of_calls(calls: Any, count: int | None) -> None:
+    taken: list[MeasuredCall] = []
+
+    class Calls(Bench):
+        def take(self, call: MeasuredCall) -> View:
+            taken.append(call)
+            return super().take(call)
+
+    gate = Perfgate(CASE, Calls(CASE))
+    if count is None:
+        with pytest.raises(PerfgateError, match="is not a whole number from 1") as error:
+            gate(int, calls=calls)
+        assert error.value.code.name == "call-wrong"
+    else:
+        gate(int, calls=calls)
+    assert [call.calls for call in taken] == ([] if count is None else [count])
 
 
 def test_one_thread_measures_at_a_time() -> None:

@@ -148,7 +148,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "nvbench: sidecars": (nvbench(state(SIDECAR, MEAN)), [("copy[T=F32]", 2e6)]),
     "nvbench: the value is not first": (nvbench(state(figure("nv/cold/time/gpu/mean", 0.002, {"name": "unit", "value": "s"}))), [("copy[T=F32]", 2e6)]),
     "nvbench: on the host alone": (nvbench(state(figure("nv/cpu_only/time/cpu/mean", "0.002"), device=None), devices=None), [("copy[T=F32]", 2e6)]),
-    "nvbench: in batches before the host's clock": (nvbench(state(HOST, BATCH)), [("copy[T=F32]", 3e6)]),
+    "nvbench: in batches before the host's clock": (nvbench(state(HOST, figure("nv/cold/time/cpu/median", "0.5"), BATCH)), [("copy[T=F32]", 3e6)]),
     "nvbench: in batches alone": (nvbench(state(BATCH)), [("copy[T=F32]", 3e6)]),
     "nvbench: a state without a name": (nvbench(state(MEAN, name=None, axis_values=[{"name": "N", "value": "8"}])), [("copy[N=8]", 2e6)]),
     "nvbench: no axes": (nvbench(state(MEAN, name="")), [("copy", 2e6)]),
@@ -318,7 +318,7 @@ SUMMED = {
 OWN: dict[str, tuple[Any, dict[str, float]]] = {
     "google": (google(run("a", 1, **COUNTED)), {"probes": 3, "adds/s": 5e7, "CYCLES": 9}),
     "google: repetitions": (google(*(run("a", 1, probes=n, repetition_index=n) for n in (1, 2, 9))), {"probes": 2}),
-    "google: the library's median counts": (google(run("a", 1, x=1), total("a", "median", 1, x=2), total("a", "cv", 0.1, x=9)), {"x": 2}),
+    "google: the library's median counts": (google(run("a", 1, x=1), total("a", "mean", 1, x=4), total("a", "median", 1, x=2), total("a", "cv", 0.1, x=9)), {"x": 2}),
     "google: a fit has none": (google(run("a", 1), *({**fit, "x": 1} for fit in FITS)), {}),
     "google: not finite in one repetition": (google(run("a", 1, x=math.nan), run("a", 1, x=1), run("b", 1, x=math.inf)), {}),
     "google: an error": (google(run("a", 0, error_occurred=True, x=1)), {}),
@@ -395,12 +395,22 @@ def test_a_benchmark_without_a_time_of_its_own_lacks_none(analysed) -> None:
     assert [len(table.rows) for table in analysis.views["results"]().blocks] == [1, 1]
 
 
-def test_the_samples_of_asv_are_counted_in_both_versions(analysed) -> None:
-    rows = {"b.time_p": [[1e-6, None, 2e-6], [["1", "2", "3"]], [10, None, 7]]}
-    second = analysed(asv(rows, ("result", "params", "stats_repeat")))
-    first = analysed(asv({"b.time_x": {"result": [1e-6], "params": [], "stats": [{"repeat": 4}]}}, None))
-    notes = [metric.note for one in (second, first) for metric in one.metrics.find("time")]
-    assert notes == ["median of 10", "median of 7", "median of 4"]
+@pytest.mark.parametrize(
+    ("body", "notes"),
+    [
+        (google(run("a", 1)), ["mean of 1"]),
+        (google(*REPEATS), ["median of 3"]),
+        (google(total("a", "mean", 1)), ["mean of 3"]),
+        (nvbench(state(MEAN, figure("nv/cold/sample_size", "7"))), ["mean of 7"]),
+        (ours(bench(rounds=12)), ["median of 12"]),
+        (ours(bench(rounds=None)), ["median"]),
+        (asv({"b.time_p": [[1e-6, None, 2e-6], [["1", "2", "3"]], [10, None, 7]]}, ("result", "params", "stats_repeat")), ["median of 10", "median of 7"]),
+        (asv({"b.time_x": {"result": [1e-6], "params": [], "stats": [{"repeat": 4}]}}, None), ["median of 4"]),
+        ({"results": [{"command": "a", "mean": 1, "stddev": None, "median": 1, "user": 0, "system": 0, "min": 1, "times": [1] * 5}]}, ["median of 5"]),
+    ],
+)  # fmt: skip
+def test_a_time_names_its_statistic_and_the_number_of_its_samples(analysed, body: Any, notes: list[str]) -> None:
+    assert [metric.note for metric in analysed(body).metrics.find("time")] == notes
 
 
 def test_a_suite_outside_of_a_repository_has_no_commit(analysed) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
+from pytest_perfgate.adapters.stores.records import Records
 
 
 @pytest.fixture
@@ -17,3 +18,8 @@ def file(store: Baselines) -> Path:
     path = store.path("NVIDIA-H200", "tests/test_k.py")
     path.parent.mkdir(parents=True)
     return path
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path)

@@ -5,20 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import threading
 import time
-import tracemalloc
-import zlib
-from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores import record_files as fetch
-from pytest_perfgate.adapters.stores import records as module
-from pytest_perfgate.adapters.stores.records import Pointer, Records, read_record, render_record, same_folder_url
+from pytest_perfgate.adapters.stores.records import Pointer, Records, read_record, render_record
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent
@@ -33,11 +26,6 @@ REPORT = run(
     replace(case("test_c", 1.0), measurement=None),
     complete=False,
 )
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records(tmp_path)
 
 
 def test_a_record_reads_as_it_was_written(records: Records) -> None:
@@ -170,62 +158,6 @@ def test_without_a_run(records: Records) -> None:
         records.read("nowhere.json")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "{", "[]", '{"perfgate": "1"}', '{"perfgate": 1}', '{"perfgate":1,"run":{"shared":5}}', "\xff",
-        "[" * 200_000, '{"perfgate":1,"run":' + '{"a":' * 900 + "1" + "}" * 901,
-    ],
-    ids=["empty", "cut", "list", "text", "nothing", "no such", "latin", "brackets", "deep"],
-)  # fmt: skip
-def test_what_is_no_record(records: Records, tmp_path: Path, text: str) -> None:
-    (tmp_path / "r.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(PerfgateError, match="record-unreadable"):
-        records.read(str(tmp_path / "r.json"))
-
-
-def test_a_later_version(records: Records, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text('{"perfgate": 99}')
-    with pytest.raises(PerfgateError, match="record-version"):
-        records.read(str(tmp_path / "r.json"))
-
-
-def test_every_cut_is_an_error(records: Records, tmp_path: Path) -> None:
-    whole = render_record(REPORT).rstrip()
-    for cut in range(0, len(whole), 37):
-        (tmp_path / "r.json").write_bytes(whole[:cut])
-        with pytest.raises(PerfgateError, match="record-"):
-            records.read(str(tmp_path / "r.json"))
-
-
-@pytest.mark.parametrize("damage", [b"", b"perfgate samples 1\n", b"perfgate samples 1\nxx"])
-def test_damaged_samples(records: Records, damage: bytes) -> None:
-    records.write(REPORT).with_suffix(".samples").write_bytes(damage)
-    with pytest.raises(PerfgateError, match="record-unreadable"):
-        records.read()
-
-
-@pytest.mark.parametrize("count", [2**70, -5, "x", None])
-def test_odd_counts_of_samples(records: Records, count: object) -> None:
-    path = records.write(REPORT)
-    body = json.loads(path.read_bytes())
-    body["samples"]["counts"][0][0][0] = count
-    path.write_text(json.dumps(body))
-    with pytest.raises(PerfgateError, match="record-unreadable"):
-        records.read()
-
-
-def test_samples_that_unpack_to_more_than_they_say(records: Records) -> None:
-    """A kilobyte may unpack to a gigabyte."""
-    bomb = b"perfgate samples 1\n" + zlib.compress(bytes(1 << 26), 9)
-    records.write(REPORT).with_suffix(".samples").write_bytes(bomb)
-    tracemalloc.start()
-    with pytest.raises(PerfgateError, match="record-unreadable"):
-        records.read()
-    assert tracemalloc.get_traced_memory()[1] < 1 << 24
-    tracemalloc.stop()
-
-
 @pytest.mark.parametrize("clock_hz", [(), (1.5e9, 1.6e9)])
 def test_the_history_takes_of_the_samples_the_clocks_alone(tmp_path: Path, clock_hz: tuple[float, ...]) -> None:
     """The figures are in the record: unpacking every duration took most of the time of `perfgate history add`."""
@@ -242,21 +174,6 @@ def test_the_history_takes_of_the_samples_the_clocks_alone(tmp_path: Path, clock
     assert measurement.metrics == one.measurement.metrics
 
 
-def test_missing_samples(records: Records) -> None:
-    path = records.write(REPORT)
-    path.with_suffix(".samples").unlink()
-    with pytest.raises(PerfgateError, match="record-unreadable") as caught:
-        records.read()
-    assert caught.value.what == f"the file of its samples is missing: {path.stem}.samples"
-    assert "--perfgate-json" in caught.value.fix
-
-
-def test_an_address_of_another_kind(records: Records) -> None:
-    with pytest.raises(PerfgateError, match="ftp:// is not read") as caught:
-        records.read("ftp://user:secret@host/record.json")
-    assert caught.value.place == "ftp://host/record.json"
-
-
 def test_the_record_fits_the_published_schema() -> None:
     from ci.record_schema import record_schema
 
@@ -264,61 +181,6 @@ def test_the_record_fits_the_published_schema() -> None:
     assert json.loads(published.read_text()) == json.loads(json.dumps(record_schema())), (
         "write it again: python -m ci.record_schema"
     )
-
-
-class Server(BaseHTTPRequestHandler):
-    answers: list[tuple[int, bytes]] = []
-
-    def do_GET(self) -> None:
-        status, body = self.answers.pop(0) if self.answers else (404, b"")
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
-    Server.answers = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://user:secret@127.0.0.1:{server.server_port}/run/record.json?token=abc"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_record_is_fetched_though_the_server_was_busy(records: Records, address: str) -> None:
-    Server.answers = [(503, b""), (200, render_record(REPORT))]
-    assert records.read(address) == REPORT
-
-
-def test_a_page_to_sign_in_is_no_record_and_no_secret_is_told(records: Records, address: str) -> None:
-    Server.answers = [(200, b"\n <!doctype html><title>Sign in</title>")]
-    with pytest.raises(PerfgateError, match="web page and no record") as caught:
-        records.read(address)
-    assert "sign in" in caught.value.fix
-    assert "secret" not in caught.value.place + caught.value.text()
-    assert "token" not in caught.value.text()
-
-
-def test_samples_are_fetched_under_the_same_permission() -> None:
-    signed = "https://host/a/b/record.json?signature=x/y%2Fz&part=1"
-    assert same_folder_url(signed, "r 1.samples") == "https://host/a/b/r%201.samples?signature=x/y%2Fz&part=1"
-
-
-@pytest.mark.parametrize("status", [404, 403, 500])
-def test_a_record_that_cannot_be_fetched(records: Records, address: str, status: int) -> None:
-    Server.answers = [(status, b"")] * 5
-    with pytest.raises(PerfgateError, match="record-fetch") as caught:
-        records.read(address)
-    assert "secret" not in str(caught.value)
-    assert "token" not in str(caught.value)
-    assert len(Server.answers) == (2 if status == 500 else 4)
 
 
 def test_where_there_is_none_those_of_projects_below_are_named(tmp_path: Path) -> None:
@@ -400,32 +262,3 @@ def test_a_pointer_that_is_no_text_is_said_and_outlives_a_run_that_measured_noth
     assert pointer.path.read_bytes() == b"\xff\n"
     with pytest.raises(PerfgateError, match="it is not text"):
         pointer.name()
-
-
-def test_a_pipe_or_a_device_is_no_record(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.json")
-    for path in (tmp_path / "pipe.json", Path("/dev/zero")):
-        with pytest.raises(PerfgateError) as error:
-            read_record(path)
-        assert error.value.code.name == "record-unreadable"
-
-
-@pytest.mark.parametrize("suffix", [".samples", ".json", "last"])
-def test_an_older_record_is_not_taken_for_one_that_a_full_disk_refused(
-    records: Records, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
-    write = module.write_atomically
-
-    def refused(path: Path, data: bytes) -> None:
-        if path.name.endswith(suffix):
-            raise PerfgateError("file-unwritable", "No space left on device")
-        write(path, data)
-
-    older = records.write(REPORT)
-    monkeypatch.setattr(module, "write_atomically", refused)
-    with pytest.raises(PerfgateError, match="No space left on device"):
-        records.write(replace(REPORT, started="2027-01-01T00:00:00+00:00"))
-    with pytest.raises(PerfgateError, match="could not write") as error:
-        records.read()
-    assert error.value.code.name == "record-missing"
-    assert records.read(str(older)) == REPORT

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_perfgate.core.changes.fixtures import LOOSE, fixture_sources, passed_on
+from pytest_perfgate.core.changes.fixtures import LOOSE, collectable, fixture_sources, passed_on
 
 TEST = """
 import pytest
@@ -498,3 +498,25 @@ def test_a_package_with_twice_the_imports_in_a_branch_takes_twice_the_reading(mo
 
     monkeypatch.setattr(ast, "walk", counted)
     assert readings(80) < 3 * readings(40)
+
+
+ONE = "def test_a(): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "tests"),
+    [
+        ("b/test_k.py", ONE, {"test_a"}),
+        ("b/k_test.py", ONE, {"test_a"}),
+        ("b/bench_k.py", ONE, set()),
+        ("test_k.py", f"__test__ = False\n{ONE}", set()),
+        ("test_k.py", f"{ONE}def broken(", set()),
+        ("test_k.py", "def helper(): pass\nasync def test_b(): pass\n", {"test_b"}),
+        ("test_k.py", "class TestOne:\n    def test_m(self): pass\n    def part(self): pass\n", {"TestOne::test_m"}),
+        ("test_k.py", "class One:\n    def test_m(self): pass\n", set()),
+        ("test_k.py", "class TestOne:\n    def __init__(self): pass\n    def test_m(self): pass\n", set()),
+        ("test_k.py", f"if True:\n    {ONE}", set()),
+    ],
+)
+def test_what_pytest_collects_by_its_defaults(path: str, text: str, tests: set[str]) -> None:
+    assert collectable(text, path) == tests

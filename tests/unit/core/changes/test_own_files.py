@@ -252,9 +252,61 @@ def test_a_test_whose_data_and_kernel_are_edited_is_not_edited_in_its_call_alone
     assert edited_in_calls(TIMED, both) == {}
 
 
+PREPARED = """
+import pytest
+import numpy as np
+
+N = 8
+
+def kernel(x):
+    return x * 2
+
+def data(n):
+    return list(range(n))
+
+@pytest.fixture
+def run():
+    return kernel
+
+def test_of_a_fixture(perfgate, run):
+    perfgate(run, 1)
+
+@pytest.mark.parametrize("rows", [data(3)])
+def test_of_parameters(perfgate, rows):
+    perfgate(kernel, np.array(rows))
+
+def test_in_blocks(perfgate):
+    with open("x") as file:
+        rows = data(3)
+    with np.errstate(), perfgate.region():
+        kernel(rows)
+"""
+KERNEL = "x * 2", "x * 3"
+
+
+@pytest.mark.parametrize(
+    ("edits", "edited"),
+    [
+        ([KERNEL], dict.fromkeys(("test_of_a_fixture", "test_of_parameters", "test_in_blocks"), ("kernel",))),
+        ([("range(n)", "range(n + 1)")], {}),
+        ([KERNEL, ("import numpy as np", "import cupy as np")], {"test_of_a_fixture": ("kernel",)}),
+        ([KERNEL, ("return kernel", "call = kernel\n    return call")], {"test_of_parameters": ("kernel",), "test_in_blocks": ("kernel",)}),
+        ([KERNEL, ("import numpy as np\n", "")], dict.fromkeys(("test_of_a_fixture", "test_of_parameters", "test_in_blocks"), ("kernel",))),
+        ([("x * 2", "x * N"), ("N = 8", "N = 9")], {}),
+    ],
+    ids=["a kernel", "data", "a kernel and another package", "a kernel and a fixture", "a kernel and one import less", "a kernel and a constant"],
+)  # fmt: skip
+def test_what_prepares_a_call_is_not_what_it_times(edits: list[tuple[str, str]], edited: dict[str, object]) -> None:
+    now = PREPARED
+    for old, new in edits:
+        assert old in now
+        now = now.replace(old, new)
+    assert edited_in_calls(PREPARED, now) == edited
+
+
 def test_a_test_takes_the_edited_modules_that_its_file_imports_directly_or_through_others() -> None:
     texts = {
-        "b/t.py": ("from kernels import run\n", "from kernels import run\n"),
+        "b/t.py": ("import conftest\nfrom kernels import run\n",) * 2,
         "b/kernels.py": ("from . import parts\n", "from . import parts\n"),
         "b/parts.py": ("X = 1\n", "X = 2\n"),
         "b/other.py": ("X = 1\n", "X = 2\n"),  # loaded by another test of the process

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.changes.fixtures import imported
 from pytest_perfgate.core.changes.tests import (
     Successor,
+    hidden,
     is_new,
     rename_candidates,
     renamed_nodes,
@@ -148,3 +150,15 @@ def test_of_a_renamed_function_those_with_the_same_parameters_are_the_same() -> 
 def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_parameters() -> None:
     pairs = dict(rename_candidates(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
     assert pairs == {"t.py::test_a[1]": "t.py::test_a[01]"}
+
+
+@pytest.mark.parametrize(("reach", "count"), [(Reach(), 1), (Reach(beneath=("docs",)), 0), (Reach(without=("t",)), 0)])
+def test_a_test_outside_of_what_a_run_reaches_is_not_hidden(reach: Reach, count: int) -> None:
+    then = "def test_a(perfgate): perfgate(sum)\n"
+    texts = {"t/test_k.py": (then, then.replace("test_a", "tst_a"))}
+    assert len(list(hidden(texts, frozenset(), reach, hides=False))) == count
+
+
+def test_files_that_import_each_other_are_each_imported_once() -> None:
+    texts = {"a.py": "import b\nimport c\n", "b.py": "import c\n", "c.py": "import b\n", "d.py": "import a\n"}
+    assert list(imported("a.py", texts)) == ["b.py", "c.py"]

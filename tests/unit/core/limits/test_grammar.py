@@ -399,3 +399,37 @@ def test_for_an_unknown_metric_of_a_mean_a_figure_of_the_test_s_own_is_proposed(
     with pytest.raises(PerfgateError) as caught:
         parse_limit(f"geomean({of}) <= 1", kinds=KINDS, own=lambda _: "loss")
     assert ("'loss'" in caught.value.fix) is proposed
+
+
+@pytest.mark.parametrize(
+    ("name", "in_test", "in_settings"),
+    [
+        ("mfuu", "did you mean 'mfu'?", "did you mean 'mfu'? A figure of your own is metric(mfuu)"),
+        ("zzzzz", 'call perfgate.metric("zzzzz", value) in it; the metrics: ', "a figure of your own is metric(zzzzz); the metrics: "),
+    ],
+)  # fmt: skip
+def test_an_unknown_metric_names_near_ones_and_how_a_figure_of_ones_own_is_named(name, in_test, in_settings) -> None:
+    for own, fix in ((lambda name: False, in_test), (None, in_settings)):
+        with pytest.raises(PerfgateError) as error:
+            parse_limit(f"{name} <= 1", kinds=KINDS, **({} if own is None else {"own": own}))
+        assert fix in error.value.fix
+        assert ("figure" in error.value.fix) is (fix is not in_test or name == "zzzzz")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("metric(lo*) <= 1", "a figure of which name?"),
+        ("metric(los?) <= 1", "a figure of which name?"),
+        ("metric(time) <= 1", "time is a metric of perfgate's own"),
+        ("metric(name=time) <= 1", None),
+        ("metric(loss) <= 1", None),
+    ],
+)
+def test_a_figure_of_ones_own_has_one_name_of_its_own(text: str, what: str | None) -> None:
+    if what is None:
+        assert limit(text).bound == 1
+        return
+    with pytest.raises(PerfgateError) as error:
+        limit(text)
+    assert (error.value.code.name, what in error.value.what) == ("limit-scope", True)

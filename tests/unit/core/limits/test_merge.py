@@ -15,6 +15,7 @@ from pytest_perfgate.core.limits.merge import (
     matches_pattern,
     matching,
     merge_limits,
+    name_of_several,
     named,
     names_part,
     no_instruction,
@@ -343,3 +344,11 @@ def test_a_scope_of_this_name_of_another_metric_is_its_own() -> None:
 )
 def test_quantiles_are_known_within_other_words(text, tails) -> None:
     assert tails_in([text]) == tails
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"), [(("a", "b"), ""), (("a", "b", "b"), "b"), (("a", "a", "a"), "a"), ((), "")]
+)
+def test_a_name_that_several_benchmarks_have(names: tuple[str, ...], shared: str) -> None:
+    metrics = [Metric(name="time", value=1.0, dimension=Dimension.TIME, labels=(("case", name),)) for name in names]
+    assert name_of_several(metrics) == shared

@@ -6,15 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.render.block import notable_findings, render_block, render_blocks
+from pytest_perfgate.core.judge.acceptance import Change, Proposal
+from pytest_perfgate.core.judge.accepted_line import FigureStep
+from pytest_perfgate.core.render.block import (
+    decision_lines,
+    notable_findings,
+    render_block,
+    render_blocks,
+    step_text,
+)
 from pytest_perfgate.core.render.report import urgency
 from pytest_perfgate.core.render.words import other_notes
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
-from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.metric import Figure, Finding, Severity
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
-from tests.reports import case
+from tests.reports import baseline, case
 
 
 def test_the_class_its_evidence_and_triggered_advice_come_in_three_lines() -> None:
@@ -129,3 +138,54 @@ def test_a_report_shows_the_slowest_of_equal_outcomes_and_failing_notes_first() 
         SuiteNote(kind=kind, effect=effect, text=kind) for kind, effect in (("a", Effect.WARN), ("b", Effect.FAIL))
     ]
     assert [note.kind for note in other_notes(cases, notes)] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "then", "now", "text"),
+    [
+        (Dimension.COUNT, 128, 132, "x  128 -> 132  +3.1 %"),
+        (Dimension.COUNT, 4, 1, "x  4 -> 1  -75.0 %"),
+        (Dimension.TIME, 1e6, 1.5e6, "x  1 ms -> 1.5 ms  +50.0 %"),
+        (Dimension.PLAIN, -2.0, -1.0, "x  -2 -> -1  +50.0 %"),
+        (Dimension.FRACTION, 0.5, 0.48, "x  50 % -> 48 %  -2 pp"),
+        (Dimension.BYTES, 0, 48, "x  0 B -> 48 B  +48 B"),
+        (Dimension.COUNT, None, 7, "x  7  new"),
+        (Dimension.COUNT, 7, None, "x  7 -> gone"),
+    ],
+)
+def test_a_step_of_a_figure_is_a_share_an_amount_or_points(
+    dimension: Dimension, then: float | None, now: float | None, text: str
+) -> None:
+    before, after = (
+        None if number is None else Figure(name="x", value=number, dimension=dimension) for number in (then, now)
+    )
+    assert step_text(FigureStep(before=before, after=after)) == text
+    if before and after:
+        assert step_text(FigureStep(before=before, after=after, asks=True)) == f"{text}  worse"
+        assert step_text(FigureStep(before=before, after=after, better=True)) == f"{text}  better"
+
+
+@pytest.mark.parametrize(
+    ("time", "then", "text"),
+    [(1.2e6, 1e6, "1 ms -> 1.2 ms  +20.0 %"), (0.8e6, 1e6, "1 ms -> 800 µs  -20.0 %"), (2e6, None, "2 ms")],
+)
+def test_an_accepted_time_is_shown_against_the_one_before(time: float, then: float | None, text: str) -> None:
+    before, line = baseline("test_a", then) if then else None, baseline("test_gone", 1.6e6)
+    report, after = case("test_a", time), baseline("test_a", time)
+    decision = Proposal(report=report, change=Change.SLOWER, before=before, after=after)
+    assert next(decision_lines(decision)) == f"slower     tests/test_k.py::test_a  {text}"
+    shift = f"{(time / 1.6e6 - 1) * 100:+.1f} % after {line.key}, which is gone (1.6 ms)"
+    assert next(decision_lines(replace(decision, before=None, predecessor=line))).endswith(shift)
+
+
+def test_a_block_names_the_evidence_behind_its_time() -> None:
+    report = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
+    measured = report.measurement
+    assert measured is not None
+    clocks = ((1.1e9, 1.7e9), (1.5e9,), ())
+    processes = [replace(one, durations=one.durations[:count], clock_hz=hz)
+                 for one, count, hz in zip(measured.processes, (41, 30, 35), clocks)]  # fmt: skip
+    measured = replace(measured, processes=tuple(processes), identity=replace(measured.identity, clocks="lock"))
+    lines = render_block(replace(report, measurement=measured)).splitlines()
+    assert "limit +3 %" in lines[0]
+    assert "  now   1.2 ms  3 processes x 30 samples  NVIDIA H200 at 1500 MHz, locked" in lines
