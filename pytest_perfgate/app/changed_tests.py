@@ -36,13 +36,11 @@ WORDS = ("perfgate", "benchmark")
 ASKING = (*WORDS, "limits")
 """Words in a file that changes limits, or excuses a test from requesting the fixture."""
 
-ANY = ("",)
-"""Matches every file."""
-
-NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's name for the empty tree, from which every file differs."""
+ANY = ("",)  # matches every file
+NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the empty tree, from which every file differs
 
 _LETTERS = 10
+_PLUGIN = re.compile(r"""-p["',\s]*(?!no:)([A-Za-z_][\w.]*)""")  # in the words of ``addopts``
 
 
 class GitFailed(Exception):
@@ -85,8 +83,7 @@ class Differences:
     """The differences that a check found."""
 
     names: tuple[str, ...] = ()
-    harmless: bool = False
-    """Whether none of them lets more pass than before."""
+    harmless: bool = False  # whether none of them lets more pass than before
 
 
 def warning(_: GateJudge) -> Effect:
@@ -152,7 +149,10 @@ def fixture_parts(change: JudgedChange) -> Differences:
         return Differences()
     texts = change.repository.touched(NOTHING, WORDS) or {}
     taking = {path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}
-    around = _conftests(change.repository, taking, changed), _around_all(gate_judge)
+    conftests, settings = _conftests(change.repository, taking, changed), gate_judge.tools.settings("")
+    if plugins := _PLUGIN.findall(" ".join(text for key, text in settings.items() if key.endswith(": addopts"))):
+        conftests[CONFTEST] = f"{conftests.get(CONFTEST, '')}\npytest_plugins = {plugins}\n"  # as a conftest loads them
+    around = conftests, _around_all(settings)
     names = fixture_sources(taking, changed, *around)
     sources = {place: now or "" for place, (_, now) in (naming or {}).items()}
     renamed = {place: (reduce(_renamed, data, now), now) for place, now in sources.items()}
@@ -178,7 +178,7 @@ def _differ(then: str, now: str, tests: Collection[str]) -> bool:
     return not edited.isdisjoint(tests)
 
 
-def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
+def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> dict[str, str]:
     """Return the conftests and packages above these tests as they are now."""
     current = {path: now for path, (_, now) in changed.items() if now is not None and _is_above_any(path, tests)}
     folders = {parent for path in tests for parent in PurePosixPath(path).parents}
@@ -192,9 +192,8 @@ def _is_above_any(path: str, tests: Iterable[str]) -> bool:
     return any(is_above(path, test) for test in tests)
 
 
-def _around_all(gate_judge: GateJudge) -> Collection[str]:
+def _around_all(settings: Mapping[str, str]) -> Collection[str]:
     """Return the fixtures that pytest's settings apply to every test."""
-    settings = gate_judge.tools.settings("")
     plugins = (json.loads(text) for key, text in settings.items() if key.endswith(": usefixtures"))
     return {word for plugin in plugins for word in (plugin if isinstance(plugin, list) else str(plugin).split())}
 
@@ -357,12 +356,8 @@ def _successor_text(successor: Successor) -> str:
 
 
 _KINDS = by_name()
-
-_MUCH = 0.05
-"""Scatter, or an undetectable slowdown, that a run on a quiet machine does not reach."""
-
-_FAR = 2.0
-"""The ratio of new to old scatter that one further run may cause."""
+_MUCH = 0.05  # scatter, or an undetectable slowdown, that a run on a quiet machine does not reach
+_FAR = 2.0  # the ratio of new to old scatter that one further run may cause
 
 
 def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:

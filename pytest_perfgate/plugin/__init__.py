@@ -62,6 +62,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[st
         early_config.stash[CHILD] = receive_job(address, early_config)
 
 
+@pytest.hookimpl(wrapper=True, specname="pytest_load_initial_conftests")
+def pytest_fail_ended_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
+    """Fail a run in CI that a conftest ends with 0 while pytest loads it: pytest would pass without a word."""
+    from pytest_perfgate.plugin.options import child_environment
+
+    try:
+        return (yield)
+    except SystemExit as end:
+        at_start = child_environment(early_config)
+        if end.code or not at_start.get("CI") or not _is_gated(early_config, dict(at_start)):
+            raise
+        raise pytest.UsageError(_CONFTEST_ENDED) from end
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     from pytest_perfgate.plugin.options import CHILD, child_environment
@@ -118,6 +132,12 @@ def _at_exit(ended: Callable[[int], NoReturn]) -> None:
 _ENDED_EARLY = (
     b"\nperfgate: something called os._exit(0) before pytest had ended: the gate gave no verdict, and this run fails"
     b"\n  next  find the call; a test that must end its process so does it in a process of its own\n"
+)
+
+
+_CONFTEST_ENDED = (
+    "perfgate: a conftest called sys.exit(0): no test was run, the gate gave no verdict, and this run fails"
+    "\n  next  skip the tests that cannot run here: pytestmark = pytest.mark.skipif(..., reason=...)"
 )
 
 

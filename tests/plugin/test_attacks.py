@@ -143,6 +143,12 @@ ATTACKS = (
         files=conftest("import atexit, os\natexit.register(lambda: os._exit(0))\n"),
     ),
     Attack(
+        "sys.exit(0) in a conftest",
+        (4, 12),
+        ("a conftest called sys.exit(0)", "skipif"),
+        files=conftest("import sys\nsys.exit(0)\n"),
+    ),
+    Attack(
         "pytest.exit(returncode=0) in a conftest",
         (1, 12),
         ("run-overruled", "3 gated tests did not run"),

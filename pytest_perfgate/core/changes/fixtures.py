@@ -62,7 +62,7 @@ def fixture_sources(
         named = _with_requested({*used_names(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
             sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
-            beside = [_by_others(side, other, above, named) for side in changed[other]]
+            beside = [_by_others(side, other, {**above, path: module}, named) for side in changed[other]]
             parts.setdefault(other, set()).update(changed_names(*sides) | changed_names(*beside))
     return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
 
@@ -121,7 +121,7 @@ def _names_of(taken: Iterable[_Taken], path: str, other: str) -> set[str]:
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
-    """Return what conftests and packages above a test use of one side of another file."""
+    """Return what a test's file, conftests and packages above it load, or use, of one side of another file."""
     users: dict[str, str] = {}
     for place, module in above.items():
         if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
@@ -146,7 +146,8 @@ def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
     for name, function, classes in tests_in(module.body, ()):
         bodies = (module.body, *(class_.body for class_ in classes))
         wide = (line for body in bodies for line in body if WIDE in dict(names_of(line)))
-        yield name, (*wide, *(mark for part in (*classes, function) for mark in part.decorator_list))
+        bases = (base for class_ in classes for base in class_.bases)  # which may have marks
+        yield name, (*wide, *bases, *(mark for part in (*classes, function) for mark in part.decorator_list))
 
 
 def _without_other_tests(module: ast.Module, names: Collection[str]) -> ast.Module:
@@ -282,8 +283,7 @@ def _place_of(file: str) -> str:
 
 CONFTEST, PACKAGE = "conftest.py", "__init__.py"
 WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-PLUGINS, EVERY = "pytest_plugins", "*"
-_IMPORT, _HOOK = "import ", "pytest_"
+PLUGINS, EVERY, _IMPORT, _HOOK = "pytest_plugins", "*", "import ", "pytest_"
 
 _SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
 """Hooks that only report, and do not affect measurements."""

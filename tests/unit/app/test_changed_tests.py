@@ -136,6 +136,13 @@ def test_many_files_of_data_do_not_parse_the_tests_again_and_again(monkeypatch: 
     assert 0 < len(parsed) < len(data)
 
 
+@pytest.mark.parametrize("addopts", ['"-q -p pk.plug"', '["-p", "pk.plug"]', '"-ppk.plug"', '"-p no:pk.plug"'])
+def test_a_plugin_that_the_settings_load_is_read_as_a_conftest_is(addopts: str) -> None:
+    changed = {"src/pk/plug.py": ("", "def pytest_collection_modifyitems(items): items.clear()\n")}
+    named = () if "no:" in addopts else ("src/pk/plug.py: pytest_collection_modifyitems",)
+    assert names(changed, settings={"pytest: addopts": addopts}) == named
+
+
 def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere() -> None:
     changed = {"src/kfix.py": (THEN, NOW), "src/pk/gemm.py": ("def gemm(): ...", "def gemm(): pass")}
     expected = ("src/kfix.py: matrix",)

@@ -181,6 +181,29 @@ def test_a_decorator_of_a_module_is_called_and_no_kernel() -> None:
     assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"src/pk/sizes.py": ("dot",)}
 
 
+PLUGIN = "import pytest\nclass Base:\n    pytestmark = [pytest.mark.perfgate('slowdown <= 3%')]\n"
+PLUGIN += "@pytest.fixture\ndef warm():\n    pass\ndef pytest_runtest_setup(item):\n    pass\ndef kernel():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "names"),
+    [
+        ("pytest_plugins = ['pk.plug']\ndef test_dot(perfgate): pass\n", ("pytest_runtest_setup",)),
+        ("pytest_plugins = 'pk.plug'\ndef test_dot(perfgate, warm): pass\n", ("pytest_runtest_setup", "warm")),
+        ("from pk.plug import warm\ndef test_dot(perfgate, warm): pass\n", ("warm",)),
+        ("from pk.plug import Base\nclass TestDot(Base):\n    def test_dot(self, perfgate): pass\n", ("Base",)),
+        ("from pk.plug import kernel\ndef test_dot(perfgate):\n    perfgate(kernel)\n", ()),
+        ("from pk import plug\ndef test_dot(perfgate):\n    perfgate(plug.kernel)\n", ()),
+    ],
+)
+def test_what_a_test_file_loads_or_imports_for_its_tests_is_told_and_no_kernel(
+    test: str, names: tuple[str, ...]
+) -> None:
+    changed = {"src/pk/plug.py": (PLUGIN, PLUGIN.replace("3%", "90%").replace("    pass", "    return 1"))}
+    name = "TestDot::test_dot" if "class" in test else "test_dot"
+    assert fixture_sources({"tests/test_k.py": (test, {name})}, changed).get("src/pk/plug.py", ()) == names
+
+
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", LOOSE, "matrix", "quiet")}  # it imports pk, and nothing there uses it
