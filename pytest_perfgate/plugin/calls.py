@@ -287,11 +287,7 @@ _PROMISES: tuple[tuple[Any, str, str], ...] = (
     (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
     (Generator, "a generator", _LIST),
     (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
-    (
-        type(contextmanager(iter)(())).__mro__[1],
-        "a context manager",
-        "a call that enters it: with f(): ...",
-    ),  # or async
+    (type(contextmanager(iter)(())).__mro__[1], "a context manager", "a call that enters it: with f(): ..."),
 )
 
 _LAZY = (
@@ -307,7 +303,7 @@ _LAZY = (
     (("fetch_blocking",), "a query that still works", "lambda: f().fetch_blocking()"),
     (("__await__",), "an awaitable", "lambda: asyncio.run(g()), where the coroutine g() awaits it"),
 )
-"""Methods that identify lazy classes without an import: futures of any library, threads, sqlite3, torch, dask, polars."""
+"""Methods that identify lazy classes without an import: all futures, threads, of sqlite3, torch, dask, polars."""
 
 _LOOKED_AT, _DEEPEST = 1000, 8  # items of a collection, checked for all of them, and sources of an iterator
 _STORING = {"builtins", "array", "_collections"}  # of modules whose iterators hand out stored items
