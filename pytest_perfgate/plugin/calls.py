@@ -33,8 +33,7 @@ class Schedule(NamedTuple):
     """Warm-up runs of so many iterations each."""
 
 
-FREE = Schedule()
-"""The suite states nothing: perfgate's own rule decides."""
+FREE = Schedule()  # the suite states nothing: perfgate's own rule decides
 
 
 @dataclass
@@ -284,26 +283,27 @@ _PASSING: tuple[Any, ...] = (enumerate, itertools.chain, itertools.cycle, iterto
 
 _CARRYING: tuple[Any, ...] = (*_PASSING, list, tuple, type(iter([])), type(iter(())))
 
-_MANAGER: Any = type(contextmanager(iter)(())).__mro__[1]  # of both kinds, async ones too
-
 _PROMISES: tuple[tuple[Any, str, str], ...] = (
     (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
     (Generator, "a generator", _LIST),
     (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
-    (_MANAGER, "a context manager", "a call that enters it: with f(): ..."),
+    (type(contextmanager(iter)(())).__mro__[1], "a context manager", "a call that enters it: with f(): ..."),
 )
 
 _LAZY = (
     (("add_done_callback",), _FUTURE, "lambda: f().result(), or a loop's run_until_complete"),
     (("get", "successful"), _FUTURE, "lambda: f().get()"),
     (("cancel", "cancelled"), "a scheduled call", "a loop's run_until_complete"),
+    (("is_completed", "wait"), "communication that was never waited for", "lambda: f().wait()"),
     (("is_alive", "join"), "a thread or process that still works", "a call that joins it"),
     (("poll", "communicate"), "a process that still works", "a call that waits for it"),
     (("executescript", "fetchall"), "a cursor with rows that were never read", "lambda: f().fetchall()"),
     (("__dask_graph__", "compute"), "a graph", "lambda: f().compute()"),
     (("collect_schema", "collect"), "a query", "lambda: f().collect()"),
+    (("fetch_blocking",), "a query that still works", "lambda: f().fetch_blocking()"),
+    (("__await__",), "an awaitable", "lambda: asyncio.run(g()), where the coroutine g() awaits it"),
 )
-"""Methods that identify lazy classes without an import: futures of any library, threads, sqlite3, dask, polars."""
+"""Methods that identify lazy classes without an import: all futures, threads, of sqlite3, torch, dask, polars."""
 
 _LOOKED_AT, _DEEPEST = 1000, 8  # items of a collection, checked for all of them, and sources of an iterator
 _STORING = {"builtins", "array", "_collections"}  # of modules whose iterators hand out stored items

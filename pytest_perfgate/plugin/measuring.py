@@ -144,7 +144,7 @@ class Passes:
         )
 
 
-WAITED = ("wait", "the time includes a wait for the work that the call leaves to a GPU")
+WAITED = ("wait", "the time includes a wait for the work that the call leaves to a device")
 """The note of samples that end with such a wait."""
 
 
@@ -308,10 +308,10 @@ def _with_enough_samples(call: MeasuredCall, plan: Plan) -> Plan:
 
 
 def device_wait() -> PortsCall | None:
-    """Return a wait for the CUDA work of libraries that no runtime knows; None if this process uses no device."""
-    from pytest_perfgate.wiring import devices
+    """Return a wait for the work that libraries gave to devices; None if this process uses no device."""
+    from pytest_perfgate.wiring.devices import wait_for_all
 
-    return devices.device_wait()
+    return wait_for_all()
 
 
 def insist_on_devices(wanted: int) -> None:

@@ -155,11 +155,11 @@ def untouched() -> bool:
     return names == {"libcuda.so"} and CudaDriver().untouched()
 
 
-def device_wait() -> Call | None:
-    """Return a wait for the CUDA work of this process; None if the process uses no device."""
-    from pytest_perfgate.adapters.bindings.cuda_driver import DriverInUse
+def wait_for_all() -> Call | None:
+    """Return a wait for the work that this process gave to devices; None if it uses no device."""
+    from pytest_perfgate.adapters.runtimes.host import wait_for_all
 
-    return DriverInUse().wait()
+    return wait_for_all()
 
 
 def unforkable() -> str:

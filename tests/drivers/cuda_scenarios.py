@@ -255,6 +255,35 @@ def least_work() -> dict:
     return {"words": words()[-4:], **answer}
 
 
+class OnTheGpu:
+    """An array of a library that shares it by the protocol, such as Numba's."""
+
+    __cuda_array_interface__ = {"shape": (1,), "typestr": "<f4", "data": (1 << 20, False), "version": 3}
+
+
+class OnTheHost:
+    """An array whose class has the protocol, and which is not on a GPU, such as Warp's."""
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError
+
+
+@scenario
+def shared_arrays() -> dict:
+    """Calls that reach no stream, and an array of either kind."""
+    made, runtimes, took = library(), [CudaCoreRuntime(lookup_spec), HostRuntime(probe_host)], {}
+    for array in (OnTheGpu(), OnTheHost()):
+
+        def call(array=array) -> None:
+            made.fake_launch(ctypes.c_double(100_000))
+
+        runtime = choose_runtime(Plan(), runtimes, frozenset({"cuda.core"}), call)
+        timed = EventsTimer(rules()).measure(call, Plan(), runtime) if runtime.name == "cuda_core" else None
+        took[type(array).__name__] = median(timed.durations) if timed else runtime.name
+    return took
+
+
 @scenario
 def behind_the_host() -> dict:
     """Calls of a library that no runtime knows, by the host's own clock: one launches, one only computes."""

@@ -118,6 +118,12 @@ def test_the_least_work_is_done_and_given_back(cuda) -> None:
     assert answer["uuid"] == ["11111111-1111-1111-1111-111111111111", ""]
 
 
+def test_a_call_with_an_array_on_the_gpu_is_timed_on_the_default_stream(cuda) -> None:
+    answer = cuda("shared_arrays")
+    assert answer["OnTheGpu"] == pytest.approx(100_000, rel=0.02)
+    assert answer["OnTheHost"] == "host"
+
+
 def test_a_call_of_an_unknown_library_ends_when_its_device_has_worked(cuda) -> None:
     answer = cuda("behind_the_host")
     assert answer["launch"]["took"] >= 5e6

@@ -129,7 +129,7 @@ def test_forks_make_their_contexts_themselves_and_share_the_hash_seed(suite) -> 
     assert notes[0] == notes[1] != {}, "one interpreter's hashes"
     assert notes[0]["nvml"] == "1"
     contexts = suite.calls("context")
-    assert len(set(contexts)) == len(contexts) == 2
+    assert len(set(contexts)) == 2, "a measurement also looks up the context that its call uses"
     assert str(preload._process.pid) not in {*contexts, *suite.calls("init")}
     assert [dict(one.captures[0].samples[0].notes)[START] for one in done] == [HOW] * 2
 

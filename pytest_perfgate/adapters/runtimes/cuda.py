@@ -53,6 +53,16 @@ def timed_event(options: Callable[..., Any]) -> Any:
         return options(enable_timing=True)
 
 
+class _CudaArrayType(type):
+    def __instancecheck__(cls, thing: Any) -> bool:
+        name = "__cuda_array_interface__"
+        return hasattr(type(thing), name) and hasattr(thing, name)
+
+
+class CudaArray(metaclass=_CudaArrayType):
+    """An array on a GPU, such as one of Numba, which works on the default stream unless it is given another."""
+
+
 class CudaCoreEvent:
     """An event on one stream."""
 
@@ -122,12 +132,13 @@ class CudaCoreRuntime:
         return self._stream or self._device.default_stream
 
     def touches(self, call: Any) -> bool:
-        """Return whether the call reaches a stream, including those of unsupported releases."""
+        """Return whether the call reaches a stream, including those of unsupported releases, or an array on a GPU."""
+        kinds: tuple[type[Any], ...]
         try:
-            kind = self._load().Stream
+            kinds = (self._load().Stream, CudaArray)
         except RuntimeError:
-            kind = quiet_import("cuda.core.experimental").Stream
-        return bool(reachable_objects(call, kind))
+            kinds = (quiet_import("cuda.core.experimental").Stream,)
+        return bool(reachable_objects(call, kinds))
 
     def adopt(self, call: Any) -> None:
         """Use the stream that the call touches, with its device; else the default stream of the current device."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Call
 
 _FLUSH_BYTES = 64 << 20
+
+
+def wait_for_all() -> Call | None:
+    """Return a wait for the work that this process gave to CUDA and to JAX; None if it uses neither."""
+    waits = [wait for wait in (DriverInUse().wait(), _wait_for_jax()) if wait is not None]
+    return (lambda: [wait() for wait in waits]) if waits else None
+
+
+def _wait_for_jax() -> Call | None:
+    """Return a wait for the arrays of JAX, also those that a call hides or stores; JAX is not started for it."""
+    jax: Any = sys.modules.get("jax")
+    started = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
+    if started is None or not started() or not hasattr(jax, "live_arrays"):
+        return None
+    return lambda: jax.block_until_ready(jax.live_arrays())
 
 
 class HostEvent:
@@ -61,8 +77,8 @@ class HostRuntime:
         return self._device
 
     def synchronize(self) -> None:
-        """Wait for the CUDA work of libraries that no other runtime knows, if there is any."""
-        if wait := DriverInUse().wait():
+        """Wait for the work of libraries that no other runtime knows, if there is any."""
+        if wait := wait_for_all():
             wait()
 
     def event(self) -> HostEvent:

@@ -233,6 +233,28 @@ def test_what_is_of_another_kind_is_refused_in_a_sentence(fields: dict[str, obje
         ask(int, **fields)  # type: ignore[arg-type]
 
 
+class _Awaitable:
+    """What ``collect_async`` of polars and a remote call of Ray return."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+class _Communication:
+    """What a collective of ``torch.distributed`` returns with ``async_op=True``."""
+
+    def is_completed(self) -> bool:
+        return False
+
+    def wait(self) -> None: ...
+
+
+class _Query:
+    """What ``collect(background=True)`` of polars returns."""
+
+    def fetch_blocking(self) -> None: ...
+
+
 async def _coroutine() -> int:
     return 1
 
@@ -339,6 +361,9 @@ class Graph:
         (lambda: itertools.permutations("ab"), "an iterator that was never run", "list(f())"),
         (lambda: re.finditer("a", "aa"), "an iterator that was never run", "list(f())"),
         (lambda: (1, map(str, [1])), "a tuple with an iterator that was never run", "let the call run it"),
+        (_Awaitable, "an awaitable that was never run", "awaits it"),
+        (_Communication, "communication that was never waited for", "f().wait()"),
+        (_Query, "a query that still works", "fetch_blocking"),
         (lambda: [1, _coroutine()], "a list with a coroutine that was never run", "let the call run it"),
         (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "let the call run it"),
         (lambda: (1, Future()), "a tuple with a future that was never run", "let the call run it"),

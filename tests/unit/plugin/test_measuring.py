@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
@@ -214,3 +215,19 @@ def test_samples_are_taken_again_where_the_first_call_began_to_use_a_device(
     samples = measuring.samples(MeasuredCall(KEY, device.launch), SHORT)
     assert median(samples.durations) == pytest.approx(55e3)
     assert WAITED in samples.notes
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_the_host_waits_for_arrays_of_jax_and_does_not_start_it(
+    monkeypatch: pytest.MonkeyPatch, *, started: bool
+) -> None:
+    events: list[object] = []
+    library = SimpleNamespace(live_arrays=lambda: ["stored"], block_until_ready=events.append)
+    monkeypatch.setitem(sys.modules, "jax", library)
+    bridge = SimpleNamespace(backends_are_initialized=lambda: started)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    HostRuntime(probe_host).synchronize()
+    assert events == ([["stored"]] if started else [])
+    for stub in (None, SimpleNamespace()):
+        monkeypatch.setitem(sys.modules, "jax", stub)
+        HostRuntime(probe_host).synchronize()
