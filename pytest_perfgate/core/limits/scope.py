@@ -144,7 +144,7 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
 OF_A_PEAK = frozenset({"mfu", "sol"})
 """Fractions of a physical peak, which cannot exceed 1."""
 
-_EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
+_EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.WORK, Dimension.PLAIN})
 
 UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
 
