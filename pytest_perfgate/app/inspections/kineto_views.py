@@ -209,6 +209,8 @@ def _report(view: TraceView) -> Document:
     page = report_document(view.survey, view.rows, view.kernels, view.findings, view.roof)
     if view.bottleneck is not None:
         page = replace(page, blocks=(Paragraph(text=view.bottleneck.of_window), *page.blocks))
+    if (several := len(view.windows)) > 1:
+        page = replace(page, subtitle=f"{page.subtitle} · each of {several} windows: --view steps")
     if not view.options.replay:
         return page
     return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(view)),))))

@@ -242,9 +242,10 @@ def _collection_unknown(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
-    """Yield baselines of tests that ran, and that no limit used."""
+    """Yield baselines of tests that were measured to their end, and that no limit used."""
     keys = {str(r.key) for r in reports if any(needs_line(v.limit) or v.limit.metric == SPEEDUP for v in r.verdicts)}
-    ran = {r.key.nodeid for r in reports} - set(suite.skipped)
+    failed = {r.key.nodeid for r in reports if r.measurement is None}
+    ran = {r.key.nodeid for r in reports} - failed - set(suite.skipped)
     idle = sorted(
         str(b.key)
         for b in suite.baselines

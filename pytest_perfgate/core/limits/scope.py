@@ -82,7 +82,7 @@ def parse_scope(written: Written, span: Span, kind: MetricKind) -> Labels:
         name, text = _label(written, piece, kind)
         if name in labels_by_name:
             raise written.fault("limit-scope", f"the scope '{name}' is given twice", piece, "keep one of them")
-        labels_by_name[name] = text
+        labels_by_name[name] = text.replace("×", "x") if name == "shapes" else text  # as tables print them
     return tuple(sorted(labels_by_name.items()))
 
 
@@ -144,7 +144,7 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
 OF_A_PEAK = frozenset({"mfu", "sol"})
 """Fractions of a physical peak, which cannot exceed 1."""
 
-_EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
+_EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.WORK, Dimension.PLAIN})
 
 UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
 

@@ -42,8 +42,8 @@ _FAR, _TENFOLD = 100.0, 10.0
 _UNREAD, _FINE = 1e21, 1e-6
 """The change from which digits are no longer shown, and the plain number below which an exponent keeps them."""
 
-_KEPT = regex(r"(?<![\w.])([0-9][0-9._]*)\s*([kKMGT]B|[MGTP]?[a-z][a-z_-]+/s|[kMGTP]?OPS)\Z")
-"""Units that a bound keeps: decimal bytes, items of the user's own, operations on integers."""
+_KEPT = regex(r"(?<![\w.])([0-9][0-9._]*)\s*([kKMGT]?B|FLOP|[MGTP]?[a-z][a-z_-]+/s|[kMGTP]?OPS)\Z")
+"""Units that a bound keeps: single bytes and operations, decimal bytes, items of a user, operations on integers."""
 
 
 def bound_text(limit: Limit) -> str:
@@ -71,11 +71,11 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: 
 
 
 def value_text(figure: Metric | Figure, noun: str = "", limit: Limit | None = None, end: float = math.nan) -> str:
-    """Return a figure, or an ``end`` of its interval: a rate names what it counts, bytes are in the limit's unit."""
+    """Return a figure, or an ``end`` of its interval: a rate names what it counts, sizes are in the limit's unit."""
     number = figure.value if math.isnan(end) else end
-    bytes_too = limit is not None and figure.dimension is limit.dimension is Dimension.BYTES
-    if limit is not None and bytes_too and (written := _KEPT.search(limit.text)):
-        return f"{significant(number / UNITS[Dimension.BYTES][written[2]])} {written[2]}"
+    sized = limit is not None and figure.dimension is limit.dimension in {Dimension.BYTES, Dimension.WORK}
+    if limit is not None and sized and (written := _KEPT.search(limit.text)):
+        return f"{significant(number / UNITS[figure.dimension][written[2]])} {written[2]}"
     return quantity(number, figure.dimension, noun=noun or getattr(figure, "noun", ""))
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming, _turn
-from pytest_perfgate.core.changes.own_files import Versions
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.stats.costs import NeededRounds
 from pytest_perfgate.model.errors import PerfgateError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.core.render.text import render_text
-from tests.kineto_file import written
+from tests.kineto_file import host, written
 from tests.kineto_operators import CALLS, zoo
 
 
@@ -20,3 +20,12 @@ def test_every_view_of_the_zoo_and_of_it_against_itself(kineto, tmp_path):
     changes = ("slowdown", "difference", "tree_edits")
     assert {metric.value for metric in same.metrics.metrics if metric.name in changes} == {0.0}
     assert all(render_text(view()) for view in same.views.values())
+
+
+def test_a_report_of_several_windows_says_where_each_is(kineto, tmp_path):
+    steps = [host(f"ProfilerStep#{n}", 1000 * n, 900, cat="user_annotation") for n in (1, 2)]
+    ops = [host("aten::mm", 1000 * n + 100, 500) for n in (1, 2)]
+    path = [written(tmp_path / "t.json", [*steps, *ops])]
+    for window, several in (("steps", True), ("step=2", False), ("", False)):
+        report = kineto.inspect(path, {"window": window} if window else {}).views["report"]()
+        assert ("each of 2 windows: --view steps" in report.subtitle) == several

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.judge import judge, not_measured
 from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite, slow_cards
 from pytest_perfgate.core.render.block import render_block
@@ -157,6 +157,13 @@ def test_a_baseline_is_used_by_a_speed_up_which_needs_none(text: str, *, unused:
     report = judge(measured(1e6), [limit(text)], baseline=accepted(1e6), context=PLAIN_CONTEXT)
     suite = {"collected": frozenset({KEY.nodeid}), "baselines": (accepted(1e6),)}
     assert [note.kind for note in notes([report], "unused", **suite)] == ["unused"] * unused
+
+
+def test_a_baseline_of_a_test_that_failed_before_its_call_is_used() -> None:
+    """A wrong result ends the test before its named call is measured; its line must not be removed for that."""
+    report = not_measured(KEY, [limit("slowdown <= 3%")], "the test failed while it was measured", PLAIN_CONTEXT)
+    lines = [accepted(1e6, key=replace(KEY, name="train"))]
+    assert notes([report], collected=frozenset({KEY.nodeid}), baselines=lines) == []
 
 
 def test_a_line_of_a_file_is_no_test_that_was_not_collected() -> None:

@@ -61,6 +61,8 @@ from tests.unit.core.limits.spelled import CANONICAL, spelled
         ("slowdown(kernel=void foo<int, 3>(float*)) <= 3%", "slowdown", (("kernel", "void foo<int, 3>(float*)"),), "<=", 0.03),
         (r"slowdown(kernel='it\'s \"x\" \\ \d') <= 3%", "slowdown", (("kernel", r"""it's "x" \ \d"""),), "<=", 0.03),
         ('slowdown(kernel="a=b,c)") <= 3%', "slowdown", (("kernel", "a=b,c)"),), "<=", 0.03),
+        ("op_count(shapes=64×256 256×512) == 4", "op_count", (("shapes", "64x256 256x512"),), "==", 4),
+        ("op_flops(op=aten::mm) == 524_288 FLOP", "op_flops", (("op", "aten::mm"),), "==", 524_288),
         ("slowdown(kernel=größe) <= 3%", "slowdown", (("kernel", "größe"),), "<=", 0.03),
     ],
 )  # fmt: skip

@@ -266,6 +266,8 @@ def test_two_sides_are_distinct_names_too() -> None:
         ("peak_memory <= 20MB", "20 MB"),
         ("peak_memory <= 1.5 GB", "1.5 GB"),
         ("peak_memory <= 96KiB", "96 KiB"),
+        ("comm_bytes == 720_897 B", "720,897 B"),
+        ("op_flops == 16_777_217 FLOP", "16,777,217 FLOP"),
         ("time <= 2ms", "2 ms"),
         ("tflops >= 200 TOPS", "200 TOPS"),
         ("tflops >= 200 TFLOPS", "200 TFLOPS"),
@@ -282,7 +284,12 @@ def test_a_bound_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("peak_memory <= 1MB", "1.6 MB"), ("peak_memory <= 1 MiB", "1.526 MiB"), ("peak_memory <= 0 MB", "1.6 MB")],
+    [
+        ("peak_memory <= 1MB", "1.6 MB"),
+        ("peak_memory <= 1 MiB", "1.526 MiB"),
+        ("peak_memory <= 0 MB", "1.6 MB"),
+        ("peak_memory <= 1_600_001 B", "1,600,000 B"),
+    ],
 )
 def test_a_figure_in_bytes_has_the_unit_of_its_limit(text: str, shown: str) -> None:
     metric = Metric(name="peak_memory", value=1.6e6, dimension=Dimension.BYTES)
