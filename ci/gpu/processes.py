@@ -159,8 +159,8 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
             row = {"what": name, "refused": "no time", "why": last_line(output), "s": took}
             yield late(row, "suite", SUITE_S) if name == "measured" else row
             break
-        said = counted(output) if name == "accepted" else last_line(output)
-        row = {"what": name, "exit": code, "s": took, "said": said}
+        summary = counted(output) if name == "accepted" else last_line(output)
+        row = {"what": name, "exit": code, "s": took, "said": summary}
         row |= {} if name == "accepted" else Counter(verdict.outcome.value for _, verdict in judged(project))
         yield under_bar(row, "gate", code == 0)
         if name == "measured":
