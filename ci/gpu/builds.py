@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ci.gpu.card import under_bar
 from ci.gpu.parts import Check, Row
-from ci.gpu.processes import SETTINGS, judged, late, run_logged, surroundings
+from ci.gpu.processes import SETTINGS, counted, judged, late, run_logged, surroundings
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
@@ -106,8 +106,7 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
         if code is None or (accepted and number == 1):
             return
         committed(project, f"run {number} {ACCEPTED}")
-    counted = [line for line in message.splitlines() if line.partition(" ")[2].startswith("accepted")]
-    last = "; ".join(counted[-1:]) or "in an earlier call"
+    last = counted(message) or "in an earlier call"
     yield {"what": f"{ACCEPTED_RUNS} runs accepted", "s": time.monotonic() - begun, "last": last}
     source = project / "tinykernels" / "__init__.py"
     plain = source.read_text(encoding="utf-8").partition(EDIT)[0]

@@ -159,7 +159,8 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
             row = {"what": name, "refused": "no time", "why": last_line(output), "s": took}
             yield late(row, "suite", SUITE_S) if name == "measured" else row
             break
-        row = {"what": name, "exit": code, "s": took, "said": last_line(output)}
+        summary = counted(output) if name == "accepted" else last_line(output)
+        row = {"what": name, "exit": code, "s": took, "said": summary}
         row |= {} if name == "accepted" else Counter(verdict.outcome.value for _, verdict in judged(project))
         yield under_bar(row, "gate", code == 0)
         if name == "measured":
@@ -271,6 +272,12 @@ def plugin_metadata(site: Path) -> Path:
 def last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
+
+
+def counted(text: str) -> str:
+    """Return the line of ``perfgate accept`` that counts, ``5 accepted``; hints follow it. "" if there is none."""
+    lines = [line for line in text.splitlines() if line.partition(" ")[2].startswith("accepted")]
+    return lines[-1] if lines else ""
 
 
 def libraries(check: Check) -> Iterator[Row]:

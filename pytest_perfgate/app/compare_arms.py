@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, PairedCall, base_alone
+from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, PairedCall, base_alone, timers_of
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
 from pytest_perfgate.app.spread import NextRound, leases, one_a_draw, widen_scatter
 from pytest_perfgate.core.changes.own_files import OwnFiles
@@ -164,7 +164,7 @@ class Comparison:
                 self.next.begin(cases, number + 2, self.rounds)
 
         finished, last = set(), max(self._last, self.design.last if phase == ROUND else 0)
-        for call in pair.play(jobs, ahead):
+        for call in pair.play(jobs, ahead, timers_of(self.rounds)):
             if base_alone(call) and self.own.falls_back(self.cases[call.nodeid], call.finished[BASE].text):
                 continue
             self.rounds.append(_round(call, phase, number, self.own.reason(call.nodeid), self.arms))

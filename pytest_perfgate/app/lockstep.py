@@ -104,8 +104,13 @@ class LockstepPair:
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: Sequence[ChildJob], collected: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
-        """Yield every test that both sides collected, in order; ``collected`` is called after the collection."""
+    def play(
+        self, jobs: Sequence[ChildJob], collected: Callable[[], None], timers: Mapping[CaseKey, str]
+    ) -> Iterator[PairedCall]:
+        """Yield every test that both sides collected, in order; ``collected`` is called after the collection.
+
+        ``timers`` are those of earlier rounds, which a call near the border between two of them keeps.
+        """
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
@@ -120,7 +125,7 @@ class LockstepPair:
                 self.beside = tuple(bye.beside for bye in ended)
                 return
             self.standing = head.nodeid
-            yield self._test(self.standing, plans[self.standing])
+            yield self._test(self.standing, plans[self.standing], timers)
             self.standing = ""
 
     def _receive_collections(self) -> None:
@@ -138,7 +143,7 @@ class LockstepPair:
             self._children[side].send(Skip())
         return answer
 
-    def _test(self, nodeid: str, plan: Plan) -> PairedCall:
+    def _test(self, nodeid: str, plan: Plan, timers: Mapping[CaseKey, str]) -> PairedCall:
         for child in self._children:
             child.send(Go())
         sides: dict[CaseKey, tuple[Samples, Samples]] = {}
@@ -147,7 +152,8 @@ class LockstepPair:
             base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
-                    sides[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
+                    leaning = replace(plan, leaning=timers.get(head.key, ""))
+                    sides[head.key] = self._turns(one_by_one(leaning, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
             for side in self._order:  # one by one: a side times its call against its reference before the next message
@@ -194,6 +200,14 @@ class LockstepPair:
         if not isinstance(answer, Finished) or answer.nodeid != nodeid:
             raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} at the end of {nodeid}")
         return answer
+
+
+def timers_of(rounds: Iterable[PairedRound]) -> dict[CaseKey, str]:
+    """Return the timer with which each call was first measured in turns."""
+    timers: dict[CaseKey, str] = {}
+    for capture in (capture for round_ in rounds for capture in round_.head):
+        timers.setdefault(capture.key, capture.identity.timer)
+    return timers
 
 
 class Turns:

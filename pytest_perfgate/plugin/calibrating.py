@@ -79,7 +79,8 @@ class Calibrating:
         if comparison.rounds:
             count = len({(round_.phase, round_.number) for round_ in comparison.rounds})
             progress.tell(f"{plural(count, 'round')} of earlier calibrations are kept")
-        turns = self._turns(comparison, slowing=slowing, forking=self._gate.settings.project.preload != "off")
+        forking = progress.tell if self._gate.settings.project.preload != "off" else None
+        turns = self._turns(comparison, slowing=slowing, forking=forking)
         while clock.seconds() < until:
             phase, by = next(turns)
             self._by, self._forking = by, phase == FORKED
@@ -102,19 +103,25 @@ class Calibrating:
         progress.close()
 
     @staticmethod
-    def _turns(comparison: Comparison, *, slowing: bool, forking: bool = False) -> Iterator[tuple[str, float | None]]:
-        """Yield ``LEAST`` rounds of unchanged code first, then each time the kind with the fewest rounds."""
+    def _turns(
+        comparison: Comparison, *, slowing: bool, forking: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[str, float | None]]:
+        """Yield ``LEAST`` rounds of unchanged code first, then each time the kind with the fewest rounds.
+
+        Forks are among them if ``forking`` is a function; it is told why they are not.
+        """
         kinds: list[tuple[str, float | None]] = [(ROUND, None)]
         kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
         while True:
             if _round_numbers(comparison, ROUND) < LEAST:
                 yield kinds[0]
                 continue
-            if forking:
-                from pytest_perfgate.app.spread import on_devices
-
-                forking = False
-                kinds += [(FORKED, None)] if on_devices(comparison.cases.values(), comparison.rounds) else []
+            if forking is not None:
+                hosts, devices = _by_clock(comparison)
+                kinds += [(FORKED, None)] if devices and not hosts else []
+                if devices and hosts:
+                    forking(f"{NOT_FORKED}the host's clock measures {hosts[0]}, and a round forks all tests or none")
+                forking = None
             yield min(kinds, key=lambda kind: _round_numbers(comparison, kind[0]))
 
     def _stage(self, progress: Progress) -> Stage:
@@ -145,6 +152,15 @@ def _why_not_forked(round_: PairedRound) -> str:
     starts = [dict(samples.notes).get(START, "") for capture in round_.head for samples in capture.samples[-1:]]
     fresh = [start or "fresh interpreter" for start in starts if not start.startswith(FORK)]
     return fresh[0] if fresh and round_.phase == FORKED else ""
+
+
+def _by_clock(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """Return the tests that the host's clock measures, and those of devices, without those that failed."""
+    from pytest_perfgate.app.spread import on_devices
+
+    running = [case for case in comparison.cases.values() if case.nodeid not in comparison.out]
+    devices = [case.nodeid for case in running if on_devices([case], comparison.rounds)]
+    return [case.nodeid for case in running if case.nodeid not in devices], devices
 
 
 def _round_numbers(comparison: Comparison, phase: str) -> int:

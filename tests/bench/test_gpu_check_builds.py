@@ -77,6 +77,46 @@ def test_runs_of_unchanged_kernels_are_counted(check: SimpleNamespace, tmp_path:
     assert [line for line in source.splitlines() if line.startswith("RUN")] == ["RUN = 2"]
 
 
+EXAMPLE = """
+import pytest
+
+def add(count):
+    return sum(range(count))
+
+@pytest.mark.parametrize("count", [20_000, 30_000])
+def test_add(perfgate, count):
+    perfgate(add, count)
+"""
+EXAMPLE_SETTINGS = """
+[tool.perfgate]
+devices = ["*"]
+limits = ["slowdown <= 100%"]
+budget = "4 ms"
+warmup = "1 ms"
+"""
+
+
+def test_the_gate_measures_accepts_and_compares_with_itself(
+    check: SimpleNamespace, tmp_path: Path, monkeypatch
+) -> None:
+    """Its rows come of what pytest and accept print: the durations that were announced, and the last line."""
+    suite = tmp_path / "examples" / "torch_kernels"
+    suite.mkdir(parents=True)
+    (suite / "test_kernels.py").write_text(EXAMPLE, encoding="utf-8")
+    (suite / "pyproject.toml").write_text(EXAMPLE_SETTINGS, encoding="utf-8")
+    monkeypatch.setattr(processes, "ROOT", tmp_path)
+    monkeypatch.setattr(processes, "accepted", lambda check, files: {"what": "baselines", "files": files})
+    rows = list(processes.gate(check, tmp_path / "out"))
+    by_what = {row["what"]: row for row in rows}
+    assert [by_what[name]["exit"] for name in ("measured", "accepted", "held against itself")] == [0, 0, 0], rows
+    assert by_what["measured"]["unbaselined"] == 2
+    assert by_what["accepted"]["said"] == "2 accepted"
+    verdicts = by_what["held against itself"].keys() - {"what", "exit", "s", "said", "bar", "held"}
+    assert sum(by_what["held against itself"][name] for name in verdicts) == 2
+    assert {"measured, as announced", "held against itself, as announced"} <= by_what.keys()
+    assert [file.name for file in by_what["baselines"]["files"]] == ["test_kernels.py.yaml"]
+
+
 def test_verdicts_of_several_calls_are_added_up_until_there_are_a_hundred() -> None:
     run = {"what": builds.RUN, "s": 60.0, "passed": 19, "undecided": 1}
     *_, total = first = builds.continued((), [run, run, {"what": "run 3", "refused": "no time"}])

@@ -115,6 +115,39 @@ def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monke
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")
 
 
+LOOP = """
+import pytest
+
+def test_loop(perfgate):
+    perfgate(lambda: sum(range(1000)))
+"""
+
+
+@pytest.fixture
+def plugin(monkeypatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_perfgate.plugin")
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_calibration_that_has_time_for_a_round_says_how_many_are_asked_for(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(longer, "FILES", {"pyproject.toml": longer.FILES["pyproject.toml"]})
+    monkeypatch.setattr(longer, "SOFTMAX", LOOP)
+    monkeypatch.setattr(longer, "JUDGING_S", 600.0)
+    (row,) = longer.forks(SimpleNamespace(plan=Plan(), ends=time.monotonic() + 600.5), tmp_path)
+    assert row["refused"] == "calibration-wrong", (row, (tmp_path / "forks.txt").read_text())
+    assert row["why"] == "1 round so far, and 15 are the least to judge by"
+    assert longer.played(tmp_path / "forks", longer.ROUND) == 1
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_suite_that_needs_a_program_is_skipped_with_its_reason(check, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(longer, "SUITES", ("nvbench",))
+    monkeypatch.delenv("NVBENCH", raising=False)
+    (row,) = longer.suites(check, tmp_path)
+    assert (row["refused"], "NVBENCH" in row["why"]) == ("skipped", True), row
+
+
 @pytest.mark.slow
 @pytest.mark.torch
 def test_the_project_of_products_runs_on_the_processor(tmp_path: Path, monkeypatch) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import states
+from ci.gpu import recordings, states, truth
 from tests.bench.simulated import SimulatedCheck
 
 
@@ -102,3 +107,51 @@ def test_what_is_copied_to_the_host_is_added_up(size: int, expected: bool) -> No
 def test_what_holds_no_bytes_is_refused() -> None:
     (row,) = states.checks(SimulatedCheck())
     assert row["refused"] == "no array"
+
+
+class OnTheProcessor:
+    """Torch itself, whose device is the processor."""
+
+    def __init__(self, torch) -> None:
+        self._torch = torch
+        streams = {"Stream": object, "stream": lambda stream: contextlib.nullcontext(), "synchronize": lambda: None}
+        self.cuda = SimpleNamespace(**streams)
+
+    def __getattr__(self, name: str):
+        return getattr(self._torch, name)
+
+    def randn(self, *sizes, device):
+        return self._torch.randn(*(min(size, 64) for size in sizes))
+
+    def zeros(self, *sizes, device):
+        return self._torch.zeros(*sizes)
+
+
+@pytest.fixture
+def processor() -> SimulatedCheck:
+    check = SimulatedCheck()
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    check.runtime_module = lambda: OnTheProcessor(torch)
+    return check
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:CUDA is not available")
+def test_a_recording_is_a_trace_of_three_steps(processor: SimulatedCheck, tmp_path: Path) -> None:
+    (path,) = recordings.trace(processor, tmp_path)
+    names = {event.get("name") for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]}
+    assert {"step 0", "step 1", "step 2"} <= names
+    assert [one.name for one in tmp_path.iterdir()] == ["overlap.json.gz"]
+    last = list(recordings.recordings(processor, tmp_path))[-1]
+    assert last["what"] == "cubins"
+    assert last["refused"], "this machine compiles no kernel for a card"
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:CUDA is not available")
+def test_a_call_that_leaves_no_records_loses_its_own_figure(processor: SimulatedCheck, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(truth, "WARM_S", 0.0)
+    truth.run_truth(processor)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ns"] == {}
+    assert "copy 256 MB: ValueError: 0 records of 40 calls" in answer["why"]

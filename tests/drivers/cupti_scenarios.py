@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 from statistics import median
+from types import SimpleNamespace
 
+from ci.gpu import truth
 from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime
@@ -165,6 +168,18 @@ def a_counter_that_does_not_count() -> dict:
     card = Card()
     card.set_fake("fake_counts", 0)
     return card.refused(lambda: card.launch(2_000))
+
+
+@scenario
+def a_check_whose_proof_fails() -> dict:
+    """ci/gpu-check: the driver's own work leaves no records in this CUPTI, so no counter can count them."""
+    torch, runtime = SimpleNamespace(zeros=lambda *sizes, device: None), SimpleNamespace(synchronize=lambda: None)
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            truth.run_proof(torch, runtime)
+        except SystemExit as end:
+            return {"why": end.code, "tried": errors.getvalue().splitlines()}
+    return {}
 
 
 @scenario

@@ -53,6 +53,13 @@ def test_the_counter_is_proved_though_a_buffer_of_the_old_size_is_at_hand(cupti)
     assert cupti("a_buffer_asked_for_beforehand")["n"] == 64
 
 
+def test_a_proof_of_the_gpu_check_that_fails_says_what_became_of_records(cupti) -> None:
+    answer = cupti("a_check_whose_proof_fails")
+    assert answer["why"] == "a record without room was lost, and it was not counted"
+    assert answer["tried"][0] == "65536 B: 0 of 200 came, 0 counted as lost"
+    assert [line.split()[0] for line in answer["tried"]] == ["65536", "4096", "512", "64", "8"]
+
+
 @pytest.mark.parametrize(
     ("name", "code"),
     [

@@ -79,6 +79,8 @@ class World:
     untouched: bool = False
     """Whether an arm has left the device alone once it has collected."""
     timer: str = "host"
+    border: tuple[str, ...] = ()
+    """The timers that processes choose, one after the other, of a call near the border between them."""
     begun: list[tuple[int, int]] = field(default_factory=list)
     """The seed of each process, and the turns that were over when it started."""
     open: int = 0
@@ -158,8 +160,14 @@ class ScriptedChild:
         self._world.turns.append((self.label, self._key.nodeid))
         time = self._world.time(self.label, self._key.nodeid, self._round)
         times = tuple(time * (1 + self._world.within * step / 4) for step in range(5))
+        near = self._world.border[self._round % len(self._world.border)] if self._world.border else "host"
         samples = Samples(
-            durations=times, cpu=times, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1, discarded=lost
+            durations=times,
+            cpu=times,
+            timer=plan.leaning or near,
+            stop=Stop.BUDGET,
+            batch=plan.calls or 1,
+            discarded=lost,
         )
         self._taken.append(samples)
         if self._world.waits:
@@ -170,6 +178,7 @@ class ScriptedChild:
         assert self._key is not None
         loss, device, timer = self._world.loss, self._world.device, timer or self._world.timer
         readings = (own_reading("loss", loss(self.label, self._round)),) if loss else ()
+        timer = self._taken[-1].timer if self._world.border else timer
         identity = Identity(device=device.key, timer=timer)
         capture = Capture(
             key=self._key, samples=tuple(self._taken), device=device, readings=readings, identity=identity

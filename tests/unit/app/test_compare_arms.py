@@ -119,6 +119,15 @@ def test_a_faster_head_has_the_rounds_that_show_it() -> None:
     assert lines == ["3 of 3 cases decided in 7 to 11 rounds"]
 
 
+def test_a_call_near_the_border_between_two_timers_keeps_that_of_the_first_round() -> None:
+    """Rounds of two timers are not one measurement."""
+    world = World(time=slower("1", 0.06), border=("cupti", "events"))
+    comparison, results, _ = compared(world)
+    timers = {c.identity.timer for round_ in comparison.rounds for c in (*round_.base, *round_.head)}
+    assert timers == {"events"}, "the choice of the process with the seed 1"
+    assert [results[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
+
+
 def test_many_cases_need_more_rounds_than_few() -> None:
     _, results, lines = compared(World(time=slower("", 0.06)), count=16)
     assert lines == ["16 of 16 cases decided in 13 rounds"]

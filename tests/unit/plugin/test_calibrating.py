@@ -53,7 +53,7 @@ class Played:
     """Rounds of one test on a device; only the first that is to be forked is, and the run ends after forty."""
 
     def __init__(self, *_: object) -> None:
-        self.cases, self.rounds = {"t": SimpleNamespace(nodeid="t")}, []
+        self.cases, self.rounds, self.out = {"t": SimpleNamespace(nodeid="t")}, [], set()
         self.next = SimpleNamespace(close=lambda: None)
 
     def resume(self, rounds) -> None:
@@ -115,3 +115,29 @@ def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, c
         assert clock.calls == calls
         spent[part] = clock.now
     assert spent[by] / spent[0.0] - 1 == pytest.approx(by, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "out", "forked", "why"),
+    [
+        ({"a": "events", "b": "cupti"}, (), True, ""),
+        ({"a": "events"}, ("b",), True, ""),
+        ({"a": "host", "b": "host"}, (), False, ""),
+        ({"a": "events", "b": "host"}, (), False, "the host's clock measures b, and a round forks all tests or none"),
+    ],
+    ids=["devices", "one failed", "the host", "both"],
+)
+def test_forks_are_measured_where_no_test_that_runs_has_the_clock_of_the_host(clocks, out, forked, why) -> None:
+    def rounds_of(test: str, timer: str) -> list[PairedRound]:
+        identity = Identity(device="d", clocks="observe", timer=timer, cache="warm", data="", threads="")
+        side = (Capture(key=CaseKey(nodeid=test), identity=identity, device=GPU, samples=(samples(1e5),)),)
+        return [PairedRound(nodeid=test, phase=ROUND, number=at, base=side, head=side) for at in range(LEAST)]
+
+    rounds = [one for test, timer in clocks.items() for one in rounds_of(test, timer)]
+    rounds += [PairedRound(nodeid=test, phase=ROUND, number=0, trouble="it raised") for test in out]
+    cases = {test: SimpleNamespace(nodeid=test) for test in (*clocks, *out)}
+    lines: list[str] = []
+    comparison = SimpleNamespace(cases=cases, rounds=rounds, out=set(out))
+    phase, _ = next(Calibrating._turns(comparison, slowing=False, forking=lines.append))
+    assert phase == (FORKED if forked else ROUND)
+    assert lines == ([f"{NOT_FORKED}{why}"] if why else [])
