@@ -29,7 +29,7 @@ from pytest_perfgate.app.changed_tests import (
     reworked_tests,
     widened_lines,
 )
-from pytest_perfgate.app.compare_arms import Comparison, untimed_in
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read
@@ -219,6 +219,9 @@ def with_files(
 
     A call that one side did not time in every round is not among them.
     """
+    from pytest_perfgate.app.lockstep import equal_times
+    from pytest_perfgate.model.verdict import EQUAL_TIMES
+
     show: Show = partial(repository.show, comparison.arms[0].revision) if repository is not None else lambda _: None
     read = _tables(comparison, repository, baselines, root) if repository is not None else ()
     tables = [path for path in read if path not in tests]
@@ -231,12 +234,13 @@ def with_files(
         loaded = comparison.beside.get(nodeid, ()) if bare or not paired.revision else ()
         own = {case.path, *comparison.own.paths(case)} if why else set()
         edited = tuple(path for path in edited_imports(case, loaded, tests, root, show) if path not in own)
-        if bare:
-            return replace(paired, bare=True, edited=edited, shared=tuple(tables))
-        return replace(paired, shared=tuple(dict.fromkeys((*edited, *tables))))
+        shared = tables if bare else dict.fromkeys((*edited, *tables))
+        return replace(paired, bare=bare, edited=edited if bare else (), shared=tuple(shared))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
-    return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
+    results = {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
+    equal = {key for key, sides in captures_of(comparison.rounds, ROUND).items() if equal_times(sides)}
+    return {key: replace(one, shared=(EQUAL_TIMES,)) if key in equal else one for key, one in results.items()}
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
