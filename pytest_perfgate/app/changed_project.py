@@ -223,8 +223,7 @@ def with_files(
     from pytest_perfgate.model.verdict import EQUAL_TIMES
 
     show: Show = partial(repository.show, comparison.arms[0].revision) if repository is not None else lambda _: None
-    read = _tables(comparison, repository, baselines, root) if repository is not None else ()
-    tables = [path for path in read if path not in tests]
+    tables = [path for path in _tables(comparison, repository, baselines, root) if path not in tests]
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         case, bare = comparison.cases[nodeid], nodeid in comparison.bare
@@ -243,11 +242,11 @@ def with_files(
     return {key: replace(one, shared=(EQUAL_TIMES,)) if key in equal else one for key, one in results.items()}
 
 
-def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
+def _tables(comparison: Comparison, repository: Repository | None, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
     compiled = any(".so" in Path(path).name for files in comparison.beside.values() for path in files)  # by its path
-    for path in repository.changed(base.revision) if base.revision else ():
+    for path in repository.changed(base.revision) if repository is not None and base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
             both = may_be_read(path, baselines, same=comparison.same or compiled) or _is_installed(root, path)
