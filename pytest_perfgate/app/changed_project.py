@@ -29,7 +29,7 @@ from pytest_perfgate.app.changed_tests import (
     reworked_tests,
     widened_lines,
 )
-from pytest_perfgate.app.compare_arms import Comparison, untimed_in
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.own_files import edited_modules, may_be_read
@@ -221,9 +221,11 @@ def with_files(
 
     A call that one side did not time in every round is not among them.
     """
+    from pytest_perfgate.app.lockstep import equal_times
+    from pytest_perfgate.model.verdict import EQUAL_TIMES
+
     show: Show = partial(repository.show, comparison.arms[0].revision) if repository is not None else lambda _: None
-    read = _tables(comparison, repository, baselines, root) if repository is not None else ()
-    tables = [path for path in read if path not in tests]
+    tables = [path for path in _tables(comparison, repository, baselines, root) if path not in tests]
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         case, bare = comparison.cases[nodeid], nodeid in comparison.bare
@@ -233,19 +235,20 @@ def with_files(
         loaded = comparison.beside.get(nodeid, ()) if bare or not paired.revision else ()
         own = {case.path, *comparison.own.paths(case)} if why else set()
         edited = tuple(path for path in edited_imports(case, loaded, tests, root, show) if path not in own)
-        if bare:
-            return replace(paired, bare=True, edited=edited, shared=tuple(tables))
-        return replace(paired, shared=tuple(dict.fromkeys((*edited, *tables))))
+        shared = tables if bare else dict.fromkeys((*edited, *tables))
+        return replace(paired, bare=bare, edited=edited if bare else (), shared=tuple(shared))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
-    return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
+    results = {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
+    equal = {key for key, sides in captures_of(comparison.rounds, ROUND).items() if equal_times(sides)}
+    return {key: replace(one, shared=(EQUAL_TIMES,)) if key in equal else one for key, one in results.items()}
 
 
-def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
+def _tables(comparison: Comparison, repository: Repository | None, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
     compiled = any(".so" in Path(path).name for files in comparison.beside.values() for path in files)  # by its path
-    for path in repository.changed(base.revision) if base.revision else ():
+    for path in repository.changed(base.revision) if repository is not None and base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
             both = may_be_read(path, baselines, same=comparison.same or compiled) or _is_installed(root, path)

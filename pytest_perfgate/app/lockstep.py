@@ -375,3 +375,9 @@ class Stage:
 def base_alone(met: PairedCall) -> bool:
     """Return whether a test raised in the base arm and passed in the head's."""
     return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
+
+
+def equal_times(sides: Iterable[tuple[Capture, Capture]]) -> bool:
+    """Return whether base and head recorded the same times in each round, as no two measurements do."""
+    both = [pair for base, head in sides for pair in zip(base.samples, head.samples)]
+    return all(one.stop is Stop.RECORDED and list(one.durations) == list(other.durations) for one, other in both)

@@ -10,6 +10,8 @@ from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Outcome
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import first_of, value
 
+EQUAL_TIMES = "base and head recorded equal times in each round, as they do if both read the file of an earlier run"
+
 THEN = "then"
 """The name of the fact in place of a stored baseline: the time of the other arm."""
 

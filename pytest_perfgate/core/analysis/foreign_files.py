@@ -125,7 +125,7 @@ _NSYS = "a table of nsys stats"
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 _BENCHMARKS = "a result of another benchmark tool ({}), which is not read"
 _MEASURE = "measure with pytest-benchmark, asv or hyperfine, whose JSON is read"
-_METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
+_RECORD = 'give its times to a test: perfgate.record(TIMES, unit="ns"); another figure: perfgate.metric(NAME, VALUE)'
 
 _STAT = r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+[,;])?(?:cpu\d+[,;]|[sn]\d[\w-]*[,;]\d+[,;])?"
 _PROFILERS = (
@@ -164,6 +164,8 @@ _BENCHMARK_TOOLS = (
     ("Criterion", r"\btime: +\[[\d.]+ \S+ [\d.]+ |\Agroup,function,value,"),
     ("cargo bench", r"^test \S+ +\.\.\. bench: "),
     ("divan", r"^\S+ +fastest +│ slowest +│ median"),
+    ("BenchmarkTools of Julia", r'\A\[\{"julia":"[^}]*"benchmarktools"'),
+    ("benchstat", r"^ +│ +sec/op +│|^name +old time/op +new time/op|^,sec/op,ci,"),
     ("Catch2", r'^benchmark name +samples |"catch2-version"|<catch(?:2testrun)? '),
     ("nccl-tests", r'^# nthread \d+ ngpus |\A\{"version":\d+,"start_time":"[^"]*","args"'),
     ("OSU micro-benchmarks", r"^# osu (?:mpi|nccl|openshmem|upc)"),
@@ -280,7 +282,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
     *((pattern, _HOST.format(tool), _PROFILE) for tool, pattern in _PROFILERS),
     (r'\A\x04"m\x18', "packed with lz4", "unpack it: lz4 -d FILE"),
-    *((pattern, _BENCHMARKS.format(tool), _METRIC) for tool, pattern in _BENCHMARK_TOOLS),
+    *((pattern, _BENCHMARKS.format(tool), _RECORD) for tool, pattern in _BENCHMARK_TOOLS),
     (
         r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',
         "asv's list of benchmarks, without times",

@@ -69,7 +69,8 @@ def _instead(measurement: Measurement) -> str:
 
     of_file = measurement.identity.timer == READ  # its own figures the test names itself
     names = sorted({limited_as(m) if of_file else m.name for m in measurement.metrics.metrics})
-    return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}" if names else ""
+    record = '; for a slowdown, give its times to perfgate.record(TIMES, unit="ns")' if "time" in names else ""
+    return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}{record}" if names else ""
 
 
 class CallMetrics:

@@ -16,7 +16,7 @@ from pytest_perfgate.core.stats.summary import interquartile_range, median, midd
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.values import Dimension, first_of
-from pytest_perfgate.model.verdict import Paired, PowerLimited
+from pytest_perfgate.model.verdict import EQUAL_TIMES, Paired, PowerLimited
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import HistoryEntry, Measurement, Samples, Settled
@@ -347,7 +347,7 @@ def slow_words(paired: Paired) -> str:
 def indistinguishable(paired: Paired) -> str:
     """Return files that changed since the base, but that both arms took from the head."""
     shown, base = first_of(paired.shared, 3), paired.base or "the base"
-    return f"{shown} changed since {base}, and both builds read the head's version"
+    return shown if shown == EQUAL_TIMES else f"{shown} changed since {base}, and both builds read the head's version"
 
 
 def time_to_decide(paired: Paired) -> str:

@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Decision
 from pytest_perfgate.model.protocol import Capture, CaseResult
-from pytest_perfgate.model.verdict import Paired, PairedRound
+from pytest_perfgate.model.verdict import EQUAL_TIMES, Paired, PairedRound
 from pytest_perfgate.plugin.calls import Brought
 from tests.unit.app.scripted_pairs import (
     DEVICE,
@@ -28,6 +28,7 @@ from tests.unit.app.scripted_pairs import (
     World,
     arm,
     cases,
+    heard,
     staged,
 )
 
@@ -141,6 +142,17 @@ def test_the_arm_that_has_no_time_is_named(tmp_path: Path) -> None:
     assert fine.troubles() == {}
     results = {KEY: Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)}
     assert with_files(results, bad, (), tmp_path, None) == {}
+
+
+def test_recorded_times_that_are_equal_in_each_round_compare_nothing(tmp_path: Path) -> None:
+    results = {KEY: Paired(decision=Decision.NOT_SLOWER, differences=(0.0,) * 5)}
+    one_file = comparison_of(rounds([SOUND] * 5, [SOUND] * 5))
+    assert with_files(results, one_file, (), tmp_path, None)[KEY].shared == (EQUAL_TIMES,)
+    measured = comparison_of(rounds([SOUND] * 5, [*[SOUND] * 4, (100.0, 102.0)]))
+    assert with_files(results, measured, (), tmp_path, None)[KEY].shared == ()
+    timed = comparison_of([])
+    timed_here = with_files(heard(timed), timed, (), tmp_path, None)
+    assert {one.shared for one in timed_here.values()} == {()}, "a clock of the tests that always reads the same"
 
 
 def test_what_has_no_time_in_three_rounds_has_no_further_round() -> None:

@@ -279,6 +279,8 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     both = gate_judge(Lines(None)).judged(replace(plan, limits=(own, commanded)), trace).verdicts
     assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"
     timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
+    (slower,) = gate_judge(Lines(None)).judged(replace(plan, limits=(far,)), timed).verdicts
+    assert (slower.outcome, "perfgate.record(" in slower.next[0]) == (Outcome.NOT_MEASURED, True)
     late = limit("time <= 1s", source="configuration")
     assert late in gate_judge(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
 

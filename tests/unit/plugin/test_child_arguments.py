@@ -136,6 +136,6 @@ def test_a_first_call_finds_no_output_of_a_compiler() -> None:
     case = Case(nodeid="test_a.py::test", limits=(), plan=Plan())
     assert cold_for([case]) == {}
     first, second = (cold_for([replace(case, plan=Plan(figures=("compile_time",)))]) for _ in range(2))
-    caches = {"TRITON_CACHE_DIR", "POCL_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "WARP_CACHE_PATH", "TILELANG_CACHE_DIR"}
+    caches = {"TRITON_CACHE_DIR", "POCL_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "WARP_CACHE_PATH", "TVM_FFI_CACHE_DIR"}
     assert all(first[name] != second[name] and not Path(first[name]).exists() for name in caches)
     assert first["PYOPENCL_NO_CACHE"] == "1"

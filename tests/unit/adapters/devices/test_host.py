@@ -84,6 +84,14 @@ def test_a_call_that_uses_torch_says_its_threads_and_another_does_not(torch) -> 
     assert "torch" not in probe_threads()
 
 
+@pytest.mark.parametrize(
+    "name", ["OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"]
+)
+def test_the_size_of_a_pool_is_part_of_the_identity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "3")
+    assert f"{name}=3" in probe_threads().split()
+
+
 def test_what_is_not_loaded_or_half_loaded_has_no_pool(torch, monkeypatch) -> None:
     del torch.get_num_threads
     assert probe_pools(lambda: torch) == ""

@@ -301,8 +301,15 @@ TEXTS = (
         )
     ),
     *(
-        (text, f"a result of another benchmark tool ({tool}), which is not read", "perfgate.metric")
+        (text, f"a result of another benchmark tool ({tool}), which is not read", "perfgate.record")
         for tool, text in (
+            (
+                "BenchmarkTools of Julia",
+                '[{"Julia":"1.9.3","BenchmarkTools":{"major":1,"minor":0}},[["BenchmarkTools.Trial",',
+            ),
+            ("benchstat", "goos: linux\n       \xe2\x94\x82    sec/op    \xe2\x94\x82\nPoly-2   1.029m\n"),
+            ("benchstat", "name    old time/op  new time/op  delta\nPoly-2   837\xc2\xb5s\n"),
+            ("benchstat", "goos: linux\npkg: kern\n,old.txt,,new.txt,,,\n,sec/op,CI,sec/op,CI,vs base,P\n"),
             ("JMH", "# JMH version: 1.37\n# VM version: JDK 21\n"),
             (
                 "JMH",

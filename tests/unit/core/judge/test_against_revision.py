@@ -22,7 +22,7 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Interval, Problem
 from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Mode, Outcome
-from pytest_perfgate.model.verdict import CaseReport, Paired, Verdict
+from pytest_perfgate.model.verdict import EQUAL_TIMES, CaseReport, Paired, Verdict
 from tests.unit.core.judge.bench import (
     CONTEXT,
     FLOORED,
@@ -187,6 +187,9 @@ def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
     assert not any("accept" in step for step in verdict.next), "nothing is shown"
     three = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
     assert "; a.json, b.json, c.json changed since" in three
+    equal = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=(EQUAL_TIMES,)))
+    assert (equal.outcome, "changed since" in equal.sentence) == (Outcome.SUSPECT, False)
+    assert f"; {EQUAL_TIMES}: the cause is that" in equal.sentence
     assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
     named = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
     assert ("builds", "tuning.txt changed since a1b2c3d, and both builds read the head's version") in named
