@@ -331,7 +331,7 @@ def _bare(report: CaseReport) -> bool:
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement is missing"
     if result.outcome == "died":
-        return f"{reason}; the test was not run again"
+        return f"{reason}; the test was not run again; next: pytest '{result.case.nodeid}' --perfgate=off -s"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 
