@@ -184,15 +184,15 @@ def test_call(perfgate):
 """
 WALKS = {
     "samples to block": (
-        {"core.judge.judge:judge", "core.render.block:render_block"},
+        ("core.judge.judge:judge", "core.render.block:render_block"),
         "import pytest; pytest.main(['-q', '-p', 'no:cacheprovider', '--perfgate=quick', 'test_it.py'])",
     ),
     "trace file to table": (
-        {"app.inspections:inspect", "core.render.text:render_text"},
+        ("app.inspections:inspect", "core.render.text:render_text"),
         "from pytest_perfgate.cli import main; main(['inspect', 'trace.json'])",
     ),
 }
-"""By name the functions between whose call and return a module counts, and what is run."""
+"""By name the functions within which a module counts, the last of which ends the walk; and what is run."""
 FORMS = ("Samples", "Measurement", "Ruling", "Verdict", "CaseReport", "Trace", "Survey", "Analysis", "Document", "str")
 """Types of what a measurement and a trace become on their way, up to the text that is shown."""
 PROBE = """
@@ -213,6 +213,8 @@ def watch(frame, event, result):
     whole = event == "return" and type(result).__name__ in forms[:-1] or place + ":" + code.co_name in begins
     if whole and not depth["importing"] and code.co_flags & 1 and place not in handed:
         handed.append(place)
+    if event == "return" and place + ":" + code.co_name == begins[-1]:
+        sys.setprofile(None)
 
 sys.setprofile(watch)
 try:
@@ -234,7 +236,7 @@ def walk(name: str) -> tuple[list[str], list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "test_it.py").write_text(TEST)
         write_trace(Path(folder, "trace.json"), 2000)
-        command = [sys.executable, "-c", PROBE.format(begins=sorted(begins), forms=FORMS, code=code)]
+        command = [sys.executable, "-c", PROBE.format(begins=begins, forms=FORMS, code=code)]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("WALKED", "HANDED"))]

@@ -19,6 +19,7 @@ from ci.bench.house import (
     single_importers,
     small,
     upward,
+    walk,
 )
 
 SMALL_WITH_REASON = {
@@ -71,6 +72,14 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_no_module_imports_from_a_layer_above() -> None:
     assert upward() == []
+
+
+@pytest.mark.parametrize(("name", "most"), [("samples to block", 12), ("trace file to table", 10)])
+def test_a_value_goes_through_few_modules(name: str, most: int) -> None:
+    handing, running = walk(name)
+    assert 5 <= len(handing) <= most
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"| {most} | {len(handing)} ({len(running)} modules run a function of any kind) |" in page
 
 
 def test_the_page_on_the_architecture_names_these_bounds() -> None:
