@@ -13,13 +13,13 @@ from pytest_perfgate.plugin import ROLE
 from pytest_perfgate.plugin.benchmark_compat import (
     add_benchmark_options,
     apply_options,
+    earlier_plugin,
     gate_hidden,
     gate_test,
-    intruder,
     measure_test,
     option_notes,
+    reserve_plugin_names,
     select,
-    take_seats,
 )
 from pytest_perfgate.plugin.calls import FREE, Schedule
 
@@ -31,7 +31,7 @@ _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Keep their plugins out, and add their options, so that ``addopts`` may contain them."""
-    take_seats(pluginmanager)
+    reserve_plugin_names(pluginmanager)
     add_benchmark_options(parser)
 
 
@@ -210,7 +210,7 @@ def _check_schedule(schedule: Mapping[str, int]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    name = intruder(config.pluginmanager)
+    name = earlier_plugin(config.pluginmanager)
     if name:
         raise pytest.UsageError(
             f"{name} is loaded and has a fixture of the same name: load pytest_perfgate.compat by -p"

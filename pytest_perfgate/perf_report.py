@@ -113,7 +113,7 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
         begin = HOST_CLOCK.wall()
         CurrentBenchmark.calls += 1
         name = f"timing {CurrentBenchmark.calls}" if CurrentBenchmark.calls > 1 else ""
-        view = gate(fn, setup=partial(_forget, inputs) if inputs else None, name=name)
+        view = gate(fn, setup=partial(_clear_gradients, inputs) if inputs else None, name=name)
         once = HOST_CLOCK.wall() - begin
         durations = [one for process in gate.kept(view.key) for one in process.durations] if gate.measures else [once]
         if not durations:
@@ -128,7 +128,7 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
     return measure
 
 
-def _forget(inputs: Sequence[Any]) -> None:
+def _clear_gradients(inputs: Sequence[Any]) -> None:
     """Clear gradients, so that those of the previous call are not added to."""
     for one in inputs:
         one.grad = None

@@ -101,7 +101,7 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
     from openpyxl import Workbook  # type: ignore[import-untyped, unused-ignore]
 
     book, packed = Workbook(write_only=True), BytesIO()
-    with written(f"{path} (or the folder for temporary files, {tempfile.gettempdir()})"), _given_up_whole(book):
+    with written(f"{path} (or the folder for temporary files, {tempfile.gettempdir()})"), _closing_all_sheets(book):
         taken: set[str] = set()
         for view, document in documents.items():
             for table in tables_of(document.blocks):
@@ -115,7 +115,7 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
 
 
 @contextmanager
-def _given_up_whole(book: Any) -> Iterator[None]:
+def _closing_all_sheets(book: Any) -> Iterator[None]:
     """Close the sheets of a workbook that fails, or each would warn when it is collected."""
     try:
         yield
@@ -362,7 +362,7 @@ def _png(svg: str, path: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         drawing, points = Path(folder, "drawing.svg"), Path(folder, "points.png")
         drawing.write_text(svg, encoding="utf-8")
-        for command in _painters(svg, drawing, points):
+        for command in _converters(svg, drawing, points):
             if is_installed(command[0], Path(folder), os.environ.get("PATH", "")):
                 answer(command, _PAINTED_S)
                 if points.exists():
@@ -375,7 +375,7 @@ _SHARP, _LOW = 2, 200  # points of a PNG for each pixel; in a window between 87 
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
-def _painters(svg: str, drawing: Path, points: Path) -> Iterator[list[str]]:
+def _converters(svg: str, drawing: Path, points: Path) -> Iterator[list[str]]:
     """Yield commands that convert a drawing to PNG, the lightest first."""
     yield ["rsvg-convert", "--zoom", str(_SHARP), "--output", str(points), str(drawing)]
     size = _SIZE.search(svg)

@@ -13,9 +13,9 @@ from pytest_perfgate.core.judge.acceptance import (
     decide,
     mark_slower_successors,
     on_one_core,
+    refuse_unconfirmed,
+    refuse_unneeded,
     too_few_processes,
-    unasked,
-    unmoved,
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature, improved
@@ -23,7 +23,7 @@ from pytest_perfgate.core.judge.accepting_figures import check_named, with_figur
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED, UNUSED, noted
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
-from pytest_perfgate.core.limits.merge import matching, named, spelled
+from pytest_perfgate.core.limits.merge import explicit_selection, matching, named
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, commit_name
@@ -87,21 +87,21 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
         fix = "pytest --perfgate=full, or name an earlier record of .perfgate/records: --from RECORD"
         what = "the record is of a run with --perfgate=off, which measured nothing"
         raise PerfgateError("record-missing", what, fix=fix)
-    read, meant, families = cache(store.read), spelled(request.names), _limits_on_means(report)
+    read, meant, families = cache(store.read), explicit_selection(request.names), _limits_on_means(report)
 
     def decided(case: CaseReport) -> Proposal:
         device = case.measurement.device.key if case.measurement else ""
         line = read(device, case.key.path).get(str(case.key)) if device else None
         signature = _signature_of(request, case, meant, line)
-        decision = unasked(decide(case, line, entries(case), signature, add=request.add), families)
-        return decision if request.each or meant(case.key) else unmoved(decision)
+        decision = refuse_unneeded(decide(case, line, entries(case), signature, add=request.add), families)
+        return decision if request.each or meant(case.key) else refuse_unconfirmed(decision)
 
     def with_its_figures(decision: Proposal) -> Proposal:
         signature = _signature_of(request, decision.report, meant, decision.before)
         return with_figures(too_few_processes(decision, report), request.metrics, signature, add=request.add)
 
     proposals = [decided(case) for case in selected(report, request)]
-    marked = mark_slower_successors(proposals, _orphans(report, proposals, request.base, store))
+    marked = mark_slower_successors(proposals, _removable(report, proposals, request.base, store))
     check_named((decision.report for decision in marked), request.metrics)
     wanted = [decision for decision in map(with_its_figures, marked) if _is_wanted(decision, request)]
     beside = on_one_core(report.cases)
@@ -135,7 +135,7 @@ def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Base
     return signature if pages is None else replace(signature, same_code=True, pages=pages)
 
 
-def _orphans(report: RunReport, decided: Sequence[Proposal], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
+def _removable(report: RunReport, decided: Sequence[Proposal], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     ran = {case.key.nodeid for case in report.cases}
@@ -167,7 +167,7 @@ def check_decisions(decided: Sequence[Proposal], request: Request, again: str = 
     if request.signature.anchor and not request.signature.why:
         raise PerfgateError("accept-reason", "--anchor starts the drift of a line anew", fix=again)
     refuse_pinned(decided)
-    if stale := [d for d in decided if d.asks and says_nothing_new(d)]:
+    if stale := [d for d in decided if d.asks and repeats_reason(d)]:
         what = f"the same reason was given in an acceptance of today: {stale[0].report.key}"
         why = "an edit of the line under its old reason would look the same, so the gate would refuse it"
         raise PerfgateError("accept-reason", what, why=why, fix="give the reason of this change")
@@ -211,7 +211,7 @@ def code_of(commit: str, repository: Repository, baselines: str) -> Callable[[st
     return cache(since)
 
 
-def says_nothing_new(decision: Proposal) -> bool:
+def repeats_reason(decision: Proposal) -> bool:
     """Return whether the given reason repeats that of the judging line, from the same day."""
     judged = decision.report.baseline
     judged_line = judged is not None and not judged.local  # local lines are not reviewed

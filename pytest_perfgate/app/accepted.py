@@ -79,7 +79,7 @@ class Accepted:
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
 
-    def came_with(self, measurement: Measurement) -> bool:
+    def is_new_line(self, measurement: Measurement) -> bool:
         """Return whether the change itself added the judging line, so that the merge base has none."""
         key, device = measurement.key, measurement.device.key
         existing = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
@@ -92,7 +92,7 @@ class Accepted:
             self._missing_tests |= grouped(self._missing[device], lambda line: (device, line.key.test))
         return self._missing[device]
 
-    def gone_for_good(
+    def removed_lines(
         self, device: str, current: Iterable[Baseline], looked: Callable[[str], bool]
     ) -> tuple[Baseline, ...]:
         """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
@@ -189,13 +189,13 @@ class PastRuns:
         if self._store is None or self.fault is not None:
             return ()
         try:
-            return entries_like(measurement, self._store)
+            return comparable_entries(measurement, self._store)
         except PerfgateError as fault:
             self.fault = fault
             return ()
 
 
-def entries_like(measurement: Measurement, store: HistoryStore) -> Sequence[HistoryEntry]:
+def comparable_entries(measurement: Measurement, store: HistoryStore) -> Sequence[HistoryEntry]:
     """Return the newest runs of a case with the same threads, timer and cache; others have another scatter."""
     how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
     rows = store.read(measurement.key, measurement.device.key, _READ)

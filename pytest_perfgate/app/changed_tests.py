@@ -266,7 +266,7 @@ def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
     if then is None or then.local:
         together = paired is not None and not paired.own_file
         return together or any(not needs_line(verdict.limit) for verdict in report.verdicts)
-    return not gate_judge.accepted.came_with(report.measurement) and (edited is None or not edited.explains(then))
+    return not gate_judge.accepted.is_new_line(report.measurement) and (edited is None or not edited.explains(then))
 
 
 def improved(gate_judge: GateJudge) -> Effect:

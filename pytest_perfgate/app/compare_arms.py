@@ -82,7 +82,7 @@ class Comparison:
         self.same = self.same and all(round_.same for round_ in self.rounds)
         _take_edited(self, self.cases.values())
 
-    def alike(self, nodeid: str) -> bool:
+    def has_same_code(self, nodeid: str) -> bool:
         """Return whether both sides have the same code of a test, its own file included."""
         return self.same and not self.own.reason(nodeid)
 
@@ -108,7 +108,7 @@ class Comparison:
                 return
             while remaining:
                 group = next(filter(None, one_child_each(self.own.same_version(remaining))))
-                remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
+                remaining = [*self._run_round(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that loaded foreign files are not kept
                 self.stage.keep(self.rounds)
 
@@ -125,7 +125,7 @@ class Comparison:
         """Return the first reason of each test that did not run on both sides, or was not timed there."""
         return _troubles(self.arms, self.rounds)
 
-    def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
+    def _run_round(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
         seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)  # both sides have the seed
         wanted, children = self.next.open(cases, seed, self.rounds)
@@ -354,7 +354,7 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
             for capture in (round_.base, round_.head)[side]:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
-    reasons = ((key, next(filter(None, own), _rarity(len(own), ran[key.nodeid]))) for key, own in faults.items())
+    reasons = ((key, next(filter(None, own), _why_rare(len(own), ran[key.nodeid]))) for key, own in faults.items())
     return {key: why for key, why in reasons if why}
 
 
@@ -362,7 +362,7 @@ def _fault(capture: Capture) -> str:
     return next(filter(None, map(untimed, capture.samples)), "")
 
 
-def _rarity(count: int, rounds: int) -> str:
+def _why_rare(count: int, rounds: int) -> str:
     return f"timed in {count} of {plural(rounds, 'round')}: the call does not always happen" if count < rounds else ""
 
 

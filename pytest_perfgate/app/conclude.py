@@ -17,7 +17,7 @@ from pytest_perfgate.app.inspections import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits, open_means
-from pytest_perfgate.core.judge.policy import contested
+from pytest_perfgate.core.judge.policy import verdicts_to_decide
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
@@ -77,12 +77,12 @@ def suite_notes(
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
         partial(_unanchored, gate_judge, reports),
-        partial(alike_arms, gate_judge),
+        partial(identical_arms, gate_judge),
         *(partial(change_notes, check, change) for check in CHANGES),
         partial(_drifts, gate_judge, cases, reports),
-        partial(_creeping_lines, gate_judge, reports),
+        partial(_drifting_lines, gate_judge, reports),
         partial(_without_history, gate_judge),
-        partial(_edited_meanwhile, gate_judge),
+        partial(_edited_during_run, gate_judge),
     )
     return tuple(note for part in parts for note in _notes_of(part))
 
@@ -135,7 +135,7 @@ def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 
-def _edited_meanwhile(gate_judge: GateJudge) -> Iterable[SuiteNote]:
+def _edited_during_run(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     if trees := dict(gate_judge.tools.environment().facts).get(TREE):
         what = f"the working copy changed while it was measured ({trees}), so no commit holds that code"
         fix = "run again; if a test writes files of the project (git status), let it write elsewhere"
@@ -160,7 +160,7 @@ def _drifts(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
 
 
-def _creeping_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _drifting_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Note lines far from their anchor by accepted steps; in CI, a change that continues them fails."""
     further: list[str] = []
     unchanged: list[str] = []
@@ -219,7 +219,7 @@ def _missing_lines(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: 
     devices = sorted(
         _measured_on(reports) or _devices_here(gate_judge) or (_devices_here(gate_judge, base) if base else ())
     )
-    lost = (gate_judge.accepted.gone_for_good(device, _lines(gate_judge, [device]), reach.holds) for device in devices)
+    lost = (gate_judge.accepted.removed_lines(device, _lines(gate_judge, [device]), reach.holds) for device in devices)
     return tuple(chain.from_iterable(lost))
 
 
@@ -328,10 +328,10 @@ def _history(gate_judge: GateJudge, report: RunReport) -> Iterable[Path]:
 _LETTERS = 10
 
 
-def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
+def identical_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """Note that both arms held the same code; if head is the named revision itself, nothing was compared."""
     revision, repository = gate_judge.revision, gate_judge.tools.repository
-    if not revision or not gate_judge.alike:
+    if not revision or not gate_judge.same_code:
         return
     named = revision[:_LETTERS]
     if repository is not None and repository.head() == revision:
@@ -392,7 +392,7 @@ def as_at_base(
             continue
         paired = Paired(decision=Decision.NOT_SLOWER, base=base[:10], same=True)
         for key in (key for key in keys if key.path.endswith(".py")):
-            open_ = contested(reports[key], ci=gate_judge.context.policy.ci)
+            open_ = verdicts_to_decide(reports[key], ci=gate_judge.context.policy.ci)
             if not open_:
                 judged[key] = replace(reports[key], builds=Arms(base=base[:10], same=True))
             elif all(verdict.limit.metric == "slowdown" for verdict in open_):

@@ -227,7 +227,7 @@ FEW, WIDE = 5, 1.25
 """The least samples of a ceiling, and by how much its median may exceed the fastest without doubt."""
 
 
-def why_doubtful(durations: Sequence[float]) -> str:
+def why_too_low(durations: Sequence[float]) -> str:
     """Return why a ceiling may be too low: on a busy machine no sample runs undisturbed."""
     apart = median(durations) / min(durations)
     slower = f"half of them {(apart - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
@@ -259,7 +259,7 @@ def measured_ceilings(
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
         durations = [time for run in taken[load.name] for time in run.durations]
-        facts[load.name] = f"{len(durations)} samples by {samples.timer}{why_doubtful(durations)}"
+        facts[load.name] = f"{len(durations)} samples by {samples.timer}{why_too_low(durations)}"
     if not rates and bandwidth is None:
         what = "; ".join(f"{name}: {why}" for name, why in facts.items())
         raise PerfgateError("ceilings-none", what or "there are no loads")

@@ -70,7 +70,7 @@ class GateJudge:
         """The results of base and head, if the run compares with a revision."""
         self.revision = ""
         """The revision that the run compares with, if one was named."""
-        self.alike = False
+        self.same_code = False
         """Whether both arms of that comparison held the same code."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have; they need no stored baseline either."""

@@ -99,7 +99,7 @@ class Rounds:
         for group in one_child_each(self._remaining(number, cases)):
             remaining = group
             while remaining and not self._stopped:
-                remaining = self._lap(number, remaining, env or {})
+                remaining = self._run_round(number, remaining, env or {})
 
     def close(self) -> None:
         """End the process that waits for a round that does not come."""
@@ -141,7 +141,7 @@ class Rounds:
             raised=tuple(self._raised.get(case.nodeid, {}).items()),
         )
 
-    def _lap(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
+    def _run_round(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
         standing: list[str] = []
         finished: set[str] = set()
         child = None
@@ -284,7 +284,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
     return Measurement(
         key=last.key,
         processes=tuple(samples for capture in captures for samples in capture.samples),
-        device=tools.roofed(last.device),
+        device=tools.with_measured_ceilings(last.device),
         identity=next((c.identity for c in captures if c.identity.affinity.isdecimal()), last.identity),
         environment=tools.environment(),
         work=last.work,
@@ -376,7 +376,7 @@ class NoisyCall:
         return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
 
     @property
-    def remedy(self) -> str:
+    def advice_to_detect(self) -> str:
         """Return what would make the limit detectable: the interval narrows by the square root of the processes."""
         needs = math.ceil(self.processes * (self.half / self.asks) ** 2)
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
@@ -390,6 +390,6 @@ def report_noisy(calls: Sequence[NoisyCall], tell: Callable[[str], None]) -> Non
     # of the others, the verdicts say what to do
     wide = [call for call in calls if not call.machine_busy and call.half > call.asks]
     for call in wide[:_NAMED]:
-        tell(f"{call}; next: {call.remedy}")
+        tell(f"{call}; next: {call.advice_to_detect}")
     if len(wide) > _NAMED:
         tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")

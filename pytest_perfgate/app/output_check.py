@@ -136,7 +136,7 @@ class OutputCheck:
                 continue
             places = self._unwritten_share(output, array, 0)
             if places and not (output.own is not None and places > _WHOLE and self._changes(array)):
-                self._problems.append(unwritten(output.name, places, "a call"))
+                self._problems.append(unwritten_problem(output.name, places, "a call"))
             pure = not places and self._is_unchanged(output, array)
             outputs.append(output if pure else None)
             if not pure and output.own is not None:
@@ -162,7 +162,7 @@ class OutputCheck:
                 continue
             places = self._unwritten_share(output, array, turn)
             if places:
-                self._problems.append(unwritten(output.name, places, side))
+                self._problems.append(unwritten_problem(output.name, places, side))
                 self._contents.restore(array, output.saved)
 
     def _unwritten_share(self, output: Output, array: Any, turn: int) -> float:
@@ -178,7 +178,7 @@ class OutputCheck:
         return any(self._contents.overlap(array, other) for other in others)
 
 
-def unwritten(name: str, part: float, side: str) -> Problem:
+def unwritten_problem(name: str, part: float, side: str) -> Problem:
     """Return the problem of an output that still holds the earlier pattern."""
     what = f"{side} left {100 * part:.3g} % of the output {name} unwritten"
     return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{part:.4g}"),), retry=False)

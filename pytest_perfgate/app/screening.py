@@ -69,7 +69,7 @@ class Screening:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison, design = self._comparison, self._comparison.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), lambda: self.late.among(self.late.expected))
-        calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
+        calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.rounds_for_new_tests()), self._among)
         comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
         try:
@@ -136,7 +136,7 @@ class Screening:
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key, played[key]):
                 wants[key.nodeid] = NeededRounds(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
-        wants |= self.late.unplayed()
+        wants |= self.late.rounds_for_new_tests()
         rounds = [round_ for round_ in self._comparison.rounds if round_.phase == ROUND]
         repeated = {round_.nodeid for round_ in rounds if round_.number == _REPEATED - 1}
         over = (repeated | {key.nodeid for key in (*self._results, *untimed)}) - wants.keys()
@@ -164,7 +164,7 @@ class Screening:
         deciding = captures_of(comparison.rounds, ROUND).get(key, [])[: result.rounds]
         return self._result(
             key, revision, decision=result.decision, unstable=result.unstable,
-            faster=result.faster and not comparison.alike(key.nodeid), shift=result.shift,
+            faster=result.faster and not comparison.has_same_code(key.nodeid), shift=result.shift,
             interval=result.interval, p=result.p, threshold=comparison.design.alpha, visible=result.visible,
             slow=result.slow, differences=pairs.differences[: result.rounds],
             further=pairs.differences[result.rounds :], base_ns=_base_time(comparison, key),
@@ -176,7 +176,7 @@ class Screening:
         """Return the fields that rounds decide with those that they do not: the two builds, and the call's figures."""
         comparison = self._comparison
         return Paired(
-            base=comparison.arms[0].revision[:10], revision=revision, same=comparison.alike(key.nodeid),
+            base=comparison.arms[0].revision[:10], revision=revision, same=comparison.has_same_code(key.nodeid),
             problems=tuple(comparison.problems.values()), most=comparison.design.most,
             figures=tuple(figure_pairs(comparison, key, self._to_decide(key).changes)), **of_rounds,
         )  # fmt: skip
@@ -199,7 +199,7 @@ class Screening:
 
 def cleared_as_same(comparison: Comparison, key: CaseKey) -> bool:
     """Return whether a call ran the same code on both sides, and needs no round that would measure the machine."""
-    return comparison.design.clears_same and comparison.alike(key.nodeid) and not comparison.problems
+    return comparison.design.clears_same and comparison.has_same_code(key.nodeid) and not comparison.problems
 
 
 def _differences(comparison: Comparison, pairs: Mapping[CaseKey, Pairs]) -> Mapping[CaseKey, tuple[float, ...]]:
@@ -219,14 +219,14 @@ class LateTests:
         self._comparison.waits = self._comparison.waits or bool(late)
         return late
 
-    def unplayed(self) -> dict[str, NeededRounds]:
+    def rounds_for_new_tests(self) -> dict[str, NeededRounds]:
         """Return what tests without a round want."""
         begun = {round_.nodeid for round_ in self._comparison.rounds if round_.phase == ROUND}
         return {name: want for name, want in self.expected.items() if name not in begun | self._comparison.out}
 
     def waiting(self) -> dict[str, str]:
         """Return the tests without a round, each with what may decide it."""
-        wants, start_s = self.unplayed(), self._comparison.start_s
+        wants, start_s = self.rounds_for_new_tests(), self._comparison.start_s
         text = "the budget ended before its first round; {} more may decide"
         return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
 

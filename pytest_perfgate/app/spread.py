@@ -44,16 +44,16 @@ class RunDevices:
     """Returns the variables that pin a process to cores near these devices, if the system names them."""
 
     @property
-    def alike(self) -> tuple[Device, ...]:
+    def of_same_kind(self) -> tuple[Device, ...]:
         """Return the devices of the first one's kind: cases on another kind would have another key."""
         first = self.devices[:1]
         return tuple(d for d in self.devices if (d.name, d.memory_bytes) == (first[0].name, first[0].memory_bytes))
 
     def few(self, wanted: int) -> str:
         """Return why fewer devices are available; "" if there are enough."""
-        if len(self.alike) >= wanted:
+        if len(self.of_same_kind) >= wanted:
             return ""
-        text = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
+        text = f"{len(self.of_same_kind)} of one kind are visible" if self.devices else "none is visible"
         return f"it asks for {plural(wanted, 'device')}, and {text}"
 
 
@@ -66,7 +66,7 @@ def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: RunDevices, numbers
     numbers = range(rounds.most) if numbers is None else numbers
     several = [case for case in cases if case.plan.devices > 1]
     single = [case for case in cases if case.plan.devices <= 1]
-    if not fleet.alike:
+    if not fleet.of_same_kind:
         for number in numbers:
             rounds.round(number, single)
     else:
@@ -97,7 +97,7 @@ def _in_lanes(rounds: Rounds, fleet: RunDevices, cases: tuple[Sequence[Case], Se
     planned, detected = cases
     if not planned and not detected:
         return
-    devices = fleet.alike
+    devices = fleet.of_same_kind
     late = {case.nodeid for case in detected}
 
     def lane(at: int) -> None:
@@ -116,7 +116,7 @@ def _with_several(rounds: Rounds, fleet: RunDevices, case: Case, numbers: range)
     if few:
         rounds.give_up(case.nodeid, few)
         return
-    devices = fleet.alike[: case.plan.devices]
+    devices = fleet.of_same_kind[: case.plan.devices]
     with fleet.hold([lease_name(device) for device in devices]):
         for number in numbers:
             rounds.round(number, [case], {**fleet.surroundings(devices), **fleet.near(devices)})
@@ -379,8 +379,8 @@ class NextRound:
         """Return the preload with rounds left: the current, the next, or a new one."""
         while self._preloads:
             first = self._preloads[0]
-            alike = zip(first.starts, self._waiting(cases, first.seed))
-            if not first.spent and all(start.serves(other) for start, other in alike):
+            of_same_kind = zip(first.starts, self._waiting(cases, first.seed))
+            if not first.spent and all(start.serves(other) for start, other in of_same_kind):
                 return first
             self._preloads.pop(0).close()
         self._preloads.append(self._preloaded(cases, seed))

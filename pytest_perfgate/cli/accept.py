@@ -66,8 +66,8 @@ def run_accept(options: Namespace) -> int:
     if options.dry_run:
         _preview(decided, refusal(decided, request), options)
         return 0
-    far = " --anchor" if any(d.creeps for d in decided) and not options.anchor else ""
-    again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])}{far} --reason "..."'
+    far = " --anchor" if any(d.drifts_too_far for d in decided) and not options.anchor else ""
+    again = f'{shlex.join(["perfgate", "accept", *_without_reason(options.given)])}{far} --reason "..."'
     check_decisions(decided, request, again)
     if project.ci:
         refuse_busy_machine(decided, request, again)
@@ -75,7 +75,7 @@ def run_accept(options: Namespace) -> int:
     return 0
 
 
-def _unreasoned(command: Sequence[str]) -> list[str]:
+def _without_reason(command: Sequence[str]) -> list[str]:
     """Return the command's words without its reason, so that a better one can be added."""
     words, plain_words = iter(command), []
     for word in words:
@@ -156,7 +156,7 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
         started=report.started,
         anchor=options.anchor,
         creep=project.config.anchor,
-        strays=() if options.source or not options.add else project.repository.strays(project.config.baselines),
+        untracked=() if options.source or not options.add else project.repository.untracked(project.config.baselines),
     )
 
 
@@ -229,10 +229,10 @@ def _commit_notes(lines: Sequence[Baseline], options: Namespace, project: Projec
 
 def entries_of(project: Project) -> EntriesOf:
     """Return a function for the last runs of a case in the history that were measured in the same way."""
-    from pytest_perfgate.app.accepted import entries_like
+    from pytest_perfgate.app.accepted import comparable_entries
 
     def entries(case: CaseReport) -> Sequence[HistoryEntry]:
-        return entries_like(case.measurement, project.history) if case.measurement else ()
+        return comparable_entries(case.measurement, project.history) if case.measurement else ()
 
     return entries
 
@@ -328,14 +328,14 @@ def _answer() -> str:
 
 def _with_reason(decision: Proposal, signature: Signature) -> Proposal:
     """Return the decision with the entered reason; a slower time requires one."""
-    from pytest_perfgate.app.accept import says_nothing_new
+    from pytest_perfgate.app.accept import repeats_reason
 
     assert decision.after is not None
     while True:
         reason = " ".join(text_of(input("reason: " if decision.asks else "reason (may be empty): ")).split())
         signed = replace(decision.after, why=reason, who=signature.who, when=signature.when)
         reasoned = replace(decision, after=signed) if reason else decision
-        if decision.asks and reason and says_nothing_new(reasoned):
+        if decision.asks and reason and repeats_reason(reasoned):
             write("the same reason was given today: say what is new")
         elif reason or not decision.asks:
             return reasoned

@@ -96,7 +96,7 @@ def overview() -> str:
 
 def _run_guarded(name: str, rest: list[str]) -> int:
     try:
-        with _tidy_output():
+        with _readable_output():
             module = command_module(name)
             run = getattr(module, f"run_{_key(name)}")
             return int(run(_checked_output(_parsed(name, module, rest))))
@@ -116,7 +116,7 @@ def _run_guarded(name: str, rest: list[str]) -> int:
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
-    kind, page = _JsonParser if "--json" in rest else _HintingParser, partial(Page, width=terminal_columns() - 2)
+    kind, page = _JsonParser if "--json" in rest else _SuggestingParser, partial(Page, width=terminal_columns() - 2)
     parser = kind(prog=f"perfgate {name}", description=description(name), formatter_class=page, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
     add_arguments(name, parser)
@@ -128,7 +128,7 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     return options
 
 
-class _HintingParser(argparse.ArgumentParser):
+class _SuggestingParser(argparse.ArgumentParser):
     """Adds the nearest known option to the error on an unknown one."""
 
     def error(self, message: str) -> NoReturn:
@@ -147,7 +147,7 @@ class _HintingParser(argparse.ArgumentParser):
         return f"\n  next  did you mean {' or '.join(filter(None, (stated, nearest)))}?" if stated or nearest else ""
 
 
-class _JsonParser(_HintingParser):
+class _JsonParser(_SuggestingParser):
     """Reports a usage error as JSON if JSON was requested."""
 
     def error(self, message: str) -> NoReturn:
@@ -171,7 +171,7 @@ def _print_error(error: PerfgateError, *, as_json: bool) -> int:
 
 
 @contextlib.contextmanager
-def _tidy_output() -> Iterator[None]:
+def _readable_output() -> Iterator[None]:
     """Write similar characters for those that a terminal cannot show, instead of failing."""
     codecs.register_error("similar", _similar)
     for stream in (sys.stdout, sys.stderr):

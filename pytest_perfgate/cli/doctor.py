@@ -217,10 +217,10 @@ def hooks(project: Project) -> Iterator[Remark]:
 
 def build_faults(project: Project) -> Iterator[dict[str, str]]:
     """Yield what a build of this project does with files of perfgate, each with its fix."""
-    from pytest_perfgate.wiring.stores import taken_for_package
+    from pytest_perfgate.wiring.stores import packaging_fix
 
     folder, pyproject = project.config.baselines, _text(project, "pyproject.toml")
-    if (project.root / folder).is_dir() and (fix := taken_for_package(project.root, project.config)):
+    if (project.root / folder).is_dir() and (fix := packaging_fix(project.root, project.config)):
         what = f"setuptools takes {folder}/ for a package here, so 'pip install' fails or installs the wrong thing"
         yield {"what": what, "fix": fix}
     apart = "include" in pyproject.partition("targets.sdist")[2] or ".perfgate" in _text(project, ".gitignore")

@@ -15,10 +15,10 @@ from pytest_perfgate.app.inspections import (
     every_view,
     exit_of,
     inspect,
-    led_by_pictures,
     parse_limits,
     view,
     views_of,
+    with_pictures_first,
 )
 from pytest_perfgate.cli import output
 from pytest_perfgate.cli.dispatch import Project, add_root
@@ -61,13 +61,13 @@ def check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(options: argparse.Namespace) -> int:
-    from pytest_perfgate.app.inspections.results import ungated
+    from pytest_perfgate.app.inspections.results import refuse_changes_without_base
 
     files, texts = output.split_limits(options.words)
     look = output.judging_look(options)
     if options.baseline:
         return _check_baseline(options, output.named_files(files), texts, look)
-    ungated(parse_limits(texts, look.kinds))
+    refuse_changes_without_base(parse_limits(texts, look.kinds))
     analysis, judged = check(output.named_files(files), texts, look)
     output.write_files(options, analysis, judged)
     output.deliver(options, analysis, judged)
@@ -211,10 +211,10 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], an
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if not options.view and (options.markdown or options.html):
-        from pytest_perfgate.core.render.report import led_by_findings
+        from pytest_perfgate.core.render.report import with_findings_first
 
         name, *_ = documents
-        documents = {**documents, name: led_by_findings(documents[name])}
+        documents = {**documents, name: with_findings_first(documents[name])}
     if options.markdown:
         from pytest_perfgate.core.render.html import render_markdown
 
@@ -224,7 +224,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], an
         write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
         first, *others = documents.values()
-        first = first if options.view == "pictures" else led_by_pictures(first, analysis)
+        first = first if options.view == "pictures" else with_pictures_first(first, analysis)
         write_pages(placed(options.html), [first, *others])
     say_written(options)
     if options.csv:

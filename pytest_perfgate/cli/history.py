@@ -62,7 +62,7 @@ def run_history(options: Namespace) -> int:
     if options.to:
         return _exported(project, options)
     if options.svg:
-        _insist_on_svg(options.svg)
+        _require_svg(options.svg)
     matches = _selected(project, options)
     single = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     last, lines_of = options.last if single else 1, cache(project.baselines.read)  # a file has the lines of many cases
@@ -93,7 +93,7 @@ def run_history(options: Namespace) -> int:
 
 def add_records(project: Project, options: Namespace) -> int:
     """Add records to the history; an unreadable one is named, and the others are still added."""
-    records = _taken_in(project, options.records)
+    records = _added_records(project, options.records)
     if not records:
         place = ", ".join(options.records) or str(project.records.folder)
         raise PerfgateError("record-missing", "no record lies there", place=place)
@@ -112,18 +112,18 @@ _SHARE, _READERS = 16, 4
 """The records for which a further process saves time, and the most processes that read."""
 
 
-def _taken_in(project: Project, names: Sequence[str]) -> list[AddedRecord]:
+def _added_records(project: Project, names: Sequence[str]) -> list[AddedRecord]:
     """Return the result of each record, in order; several processes read many records, and write in turns."""
     places = list(project.records.places(names))
     count = min(len(places) // _SHARE, os.cpu_count() or 1, _READERS)
     if count < 2:
-        return _part_taken_in(str(project.root), places) if places else []
+        return _added_part(str(project.root), places) if places else []
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     context = get_context()
     with ProcessPoolExecutor(count, context, _take_turns, (context.Lock(),)) as pool:
-        parts = list(pool.map(_part_taken_in, repeat(str(project.root)), (places[at::count] for at in range(count))))
+        parts = list(pool.map(_added_part, repeat(str(project.root)), (places[at::count] for at in range(count))))
     return [one for row in zip_longest(*parts) for one in row if one is not None]
 
 
@@ -135,7 +135,7 @@ def _take_turns(lock: Any) -> None:
     _turn.append(lock)
 
 
-def _part_taken_in(root: str, places: Sequence[str]) -> list[AddedRecord]:
+def _added_part(root: str, places: Sequence[str]) -> list[AddedRecord]:
     from pytest_perfgate.app.accepted import append_records
 
     project = Project(Namespace(root=root))
@@ -170,7 +170,7 @@ def _exported(project: Project, options: Namespace) -> int:
     return 0
 
 
-def _insist_on_svg(path: str) -> None:
+def _require_svg(path: str) -> None:
     """Refuse a file without the ending .svg, which programs would not open."""
     if Path(path).suffix.lower() != ".svg":
         fix = f"--svg {Path(path).with_suffix('.svg')}"

@@ -89,7 +89,7 @@ def run_clocks(options: Namespace) -> int:
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
         for card in cards:
-            locks.lock_for_good(card, options.mhz * 1e6 or devices.sheet_lock(project.config, card))
+            locks.lock_until_reset(card, options.mhz * 1e6 or devices.sheet_lock(project.config, card))
     if options.action == "reset":
         reset(cards, locks.read_locks(), locks.put_back)
     named = {card.uuid() for card in cards} if options.device and cards else None

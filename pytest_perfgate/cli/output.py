@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.inspections import (
     InspectContext,
     JudgingLook,
-    led_by_pictures,
     parse_strict_policy,
     picture,
     view,
+    with_pictures_first,
 )
 from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.core.render.words import figure_note, plural
@@ -83,7 +83,7 @@ def write_bytes(name: str, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as fault:
-        raise _unwritten(name, fault) from fault
+        raise _write_error(name, fault) from fault
 
 
 def placed(name: str) -> Path:
@@ -92,11 +92,11 @@ def placed(name: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise _unwritten(name, fault) from fault
+        raise _write_error(name, fault) from fault
     return path
 
 
-def _unwritten(name: str, fault: OSError) -> PerfgateError:
+def _write_error(name: str, fault: OSError) -> PerfgateError:
     fix = "name a file in a folder that you may write to"
     return PerfgateError("delivery-failed", f"it cannot be written: {fault}", fix=fix, place=name)
 
@@ -137,7 +137,7 @@ def glance(document: Document, analysis: Analysis) -> Document:
     """Return the document with its first picture on top if the terminal has room for its bars."""
     if not draws_bars() or not analysis.pictures:
         return document
-    return led_by_pictures(document, analysis, [next(iter(analysis.pictures))])
+    return with_pictures_first(document, analysis, [next(iter(analysis.pictures))])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -318,7 +318,7 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
         documents = [*verdict_documents, shown]
         text = "\n".join(map(render_markdown, documents))
         if options.html:
-            write_file(options.html, render_html([*verdict_documents, led_by_pictures(shown, analysis)]))
+            write_file(options.html, render_html([*verdict_documents, with_pictures_first(shown, analysis)]))
         if options.markdown == "-":
             write(text)
         elif options.markdown:

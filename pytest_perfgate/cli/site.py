@@ -118,7 +118,7 @@ def _write_site(project: Project, options: Namespace) -> None:
     if not lines:
         raise nothing_of("", project)
     tested = [line for line in (*lines, *figures) if not line.of.exact]
-    _recall(folder, tested)
+    _reuse_change_points(folder, tested)
     every = findings(lines, figures, before=day(f"{options.stale}d", today()))
     site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
     renewed = [path for path, text in site_pages(site, lines, every, figures) if _write_if_changed(folder / path, text)]
@@ -136,7 +136,7 @@ _CHANGES = "changes.json"
 """The file of earlier change points by the digest of their series, since finding them takes the most time."""
 
 
-def _recall(folder: Path, lines: Iterable[Any]) -> None:
+def _reuse_change_points(folder: Path, lines: Iterable[Any]) -> None:
     """Reuse each series' earlier change points; unreadable ones are computed again."""
     from pytest_perfgate.core.stats.change_points import ChangePoint
 

@@ -326,7 +326,7 @@ class Repository(Protocol):
 
     def dirty(self) -> bool: ...
 
-    def strays(self, baselines: str) -> tuple[str, ...]:
+    def untracked(self, baselines: str) -> tuple[str, ...]:
         """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""
 
     def author(self) -> str: ...
@@ -382,7 +382,7 @@ class GateTools:
     kinds: Mapping[str, MetricKind]
     spawner: ChildSpawner
     environment: Callable[[], Environment]
-    roofed: Callable[[Device], Device]
+    with_measured_ceilings: Callable[[Device], Device]
     """Returns the device with its data sheet and measured ceilings, as far as they are known."""
     baselines: BaselineStore | None = None
     committed: Callable[[str], bool] = bool

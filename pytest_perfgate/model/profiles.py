@@ -200,7 +200,7 @@ class Resources:
     local: int = 0
     source: str = ""
     """The tool that reported it; tools differ on shared memory, so a baseline keeps to one."""
-    unsaid: tuple[str, ...] = ()
+    unstated: tuple[str, ...] = ()
     """Which of ``shared``, ``stack`` and ``registers`` were not reported, so that their number means nothing."""
 
 

@@ -54,7 +54,7 @@ class Excuse(str, Enum):
     EXPECTED_TO_FAIL = "expected to fail"
     """``xfail``: its failures are warnings."""
 
-    def soften(self, effect: Effect) -> Effect:
+    def remaining(self, effect: Effect) -> Effect:
         """Return the remaining effect of a verdict."""
         if self is Excuse.NOT_RUN:
             return Effect.PASS
@@ -98,7 +98,7 @@ class CaseReport:
 
     def effect_of(self, verdict: Verdict) -> Effect:
         """Return what one of its verdicts does to the run."""
-        return self.excuse.soften(verdict.effect)
+        return self.excuse.remaining(verdict.effect)
 
     @property
     def effect(self) -> Effect:
@@ -123,14 +123,14 @@ class SuiteNote:
     names: tuple[str, ...] = ()
 
     @property
-    def unsaid(self) -> tuple[str, ...]:
+    def unstated(self) -> tuple[str, ...]:
         """Return the names that are missing from the text."""
         return tuple(name for name in self.names if name not in self.text)
 
     @property
     def sentence(self) -> str:
         """Return the text with at most ten of the names."""
-        return f"{self.text}: {first_of(self.unsaid, 10)}" if self.unsaid else self.text
+        return f"{self.text}: {first_of(self.unstated, 10)}" if self.unstated else self.text
 
 
 @value

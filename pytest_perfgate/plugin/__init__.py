@@ -171,7 +171,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this shard; no other plugin may divide gated tests, or run one in several threads."""
-    _refuse_misspelt(config, items)
+    _refuse_misspelled(config, items)
     if config.pluginmanager.has_plugin("run-parallel"):
         for item in filter(is_gated, items):
             item.add_marker(pytest.mark.thread_unsafe(reason="perfgate measures it alone"), append=False)
@@ -183,15 +183,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         divide(config, items)
 
 
-def _refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def _refuse_misspelled(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Refuse in CI a mark that is nearly ours, since its test would not be gated; elsewhere pytest itself warns."""
     nodes = {node for item in items for node in (item, item.parent, getattr(item.parent, "parent", None)) if node}
     names = {mark.name for node in nodes for mark in node.own_markers} - {"perfgate"}
     near = [name for name in names if abs(len(name) - 8) < 3 and len(set(name.lower()) ^ set("perfgate")) < 3]
     if near:
-        from pytest_perfgate.plugin.collect import refuse_misspelt
+        from pytest_perfgate.plugin.collect import refuse_misspelled
 
-        refuse_misspelt(config, items, near)
+        refuse_misspelled(config, items, near)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

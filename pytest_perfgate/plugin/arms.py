@@ -17,8 +17,8 @@ from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import InOpenMeans, Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.judge.against_revision import arm_limit, arms_of, contested_limit, not_compared
-from pytest_perfgate.core.judge.policy import by_commit, contested, with_base
+from pytest_perfgate.core.judge.against_revision import arm_limit, arms_of, limit_to_decide, not_compared
+from pytest_perfgate.core.judge.policy import by_commit, verdicts_to_decide, with_base
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
@@ -29,15 +29,15 @@ from pytest_perfgate.model.plan import Compare
 from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.child_arguments import (
-    alike_words,
     arm_arguments,
     child_job,
     code_folders,
     cold_for,
     environment,
+    has_free_cores,
     paired_line,
+    possible_differences,
     proven_forks,
-    spare_cores,
 )
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.state import share_of
@@ -114,7 +114,7 @@ class ArmRunner:
         except PerfgateError as fault:
             report_unbuilt(self._config, commit, len(own), fault)
             for key, (case, report) in own.items():
-                if contested(report, ci=self.session.settings.ci):
+                if verdicts_to_decide(report, ci=self.session.settings.ci):
                     yield key, self.session.gate_judge.without_arms(case, report, fault)
             return
         for key, (case, report) in own.items():
@@ -139,7 +139,7 @@ class ArmRunner:
         design = replace(design_of(self.session), clears_same=True)
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
         others = Bounds(self.session.gate_judge, comparison)
-        rounds = 1 if all(map(comparison.alike, comparison.cases)) else design.looks[0]
+        rounds = 1 if all(map(comparison.has_same_code, comparison.cases)) else design.looks[0]
         wants, open_ = first_wants(reports, read_costs(self._costs), rounds), in_means(self.session, others, means)
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
@@ -172,14 +172,14 @@ class ArmRunner:
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
         both = self.arm("base", revision), self.arm("head", "")
         comparison = Comparison(both, cases, self._stage(both), design)
-        once = design.clears_same and all(map(comparison.alike, comparison.cases))
+        once = design.clears_same and all(map(comparison.has_same_code, comparison.cases))
         text = f"{plural(len(cases), 'test')} in one round of the same code" if once else self._announced(cases, design)
         self._progress = Progress(self._config, (whose and f"against {whose}: ") + text)
-        comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
+        comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._write_progress))
         if finished := len({(round_.phase, round_.number) for round_ in comparison.rounds}):
-            self._say(f"{plural(finished, 'round')} of a run that was cut short")
+            self._write_progress(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            self._say(alike_words(self.session, comparison))
+            self._write_progress(possible_differences(self.session, comparison))
         return comparison
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
@@ -192,17 +192,17 @@ class ArmRunner:
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
             clock=seconds,
             timing=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
-            early=spare_cores(),
-            hold=fleet(self._say).hold,
+            early=has_free_cores(),
+            hold=fleet(self._write_progress).hold,
             forks=proven_forks(self._project, self._config.rootpath),
             overlaid=self._project.test_paths,
             texts=file_texts(self.session, both[0].revision),
-            say=self._say,
+            say=self._write_progress,
             show=lambda *at: self._progress.met(*at) if self._progress is not None else None,
-            keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._say),
+            keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._write_progress),
         )
 
-    def _say(self, text: str) -> None:
+    def _write_progress(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
 
@@ -225,7 +225,7 @@ def arm_spec(config: Any, project: Config, arm: Arm, cases: Sequence[Case], seed
 def judged_by_rounds(runner: ArmRunner, case: Case, report: CaseReport, paired: Paired | None, why: str) -> CaseReport:
     """Return a case judged by its rounds; ``why`` says what prevented them."""
     gate_judge, key = runner.session.gate_judge, report.key
-    if not contested(report, ci=runner.session.settings.ci):  # it counts in a mean
+    if not verdicts_to_decide(report, ci=runner.session.settings.ci):  # it counts in a mean
         return replace(report, builds=arms_of(paired, revision=False))
     if failure := runner.stopped.get(key):
         return replace(gate_judge.unmeasured(case, key, failure), measurement=report.measurement)
@@ -322,7 +322,7 @@ class Bounds:
 
 def bounds_of(reports: Sequence[CaseReport], others: Bounds) -> Callable[[CaseKey], float]:
     """Return the slowdown that calls may have: by their verdicts; other calls of the same tests by their limits."""
-    judged = {report.key: contested_limit(report) for report in reports}
+    judged = {report.key: limit_to_decide(report) for report in reports}
     return lambda key: judged[key] if key in judged else others(key)
 
 
@@ -361,7 +361,7 @@ class FinishedRounds:
     """Writes the finished rounds after each round; if that fails, the run goes on and cannot be resumed."""
 
     def __init__(self, path: Path, session: SessionState, say: Callable[[str], None]) -> None:
-        self._path, self._session, self._say, self._refused = path, session, say, False
+        self._path, self._session, self._write_progress, self._refused = path, session, say, False
 
     def __call__(self, rounds: Sequence[PairedRound]) -> None:
         try:
@@ -369,7 +369,7 @@ class FinishedRounds:
         except PerfgateError as fault:
             self._session.resumable = False
             if not self._refused:
-                self._say(f"finished rounds cannot be kept for an interrupted run: {fault.what}")
+                self._write_progress(f"finished rounds cannot be kept for an interrupted run: {fault.what}")
             self._refused = True
         else:
             self._session.resumable = True

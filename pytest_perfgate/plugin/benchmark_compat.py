@@ -58,7 +58,7 @@ _CODSPEED = {"--codspeed-warmup-time": _RULE, "--codspeed-max-time": _RULE, "--c
 _FAIL = re.compile(r"(?:(min|max|mean|median):)?([0-9]*\.?[0-9]+)%")
 
 
-def take_seats(manager: pytest.PytestPluginManager) -> None:
+def reserve_plugin_names(manager: pytest.PytestPluginManager) -> None:
     """Take the names of the other plugins, so that they do not load and a lookup by name still finds a plugin."""
     for name in _SEATS:
         if not manager.has_plugin(name) and not manager.is_blocked(name):
@@ -69,7 +69,7 @@ class PlaceholderPlugin:
     """Registered under the name of another plugin."""
 
 
-def intruder(manager: pytest.PytestPluginManager) -> str:
+def earlier_plugin(manager: pytest.PytestPluginManager) -> str:
     """Return the other plugin that was loaded before ours, or ""."""
     loaded = (
         name for name in (*_SEATS, "pytest_benchmark.plugin", "pytest_codspeed.plugin") if manager.has_plugin(name)
@@ -237,7 +237,7 @@ _WHOLE = pytest.StashKey[bool]()
 def gate_test(items: Iterable[pytest.Item]) -> None:
     """Give each such test our fixture; pytest-benchmark requires only the mark."""
     for item in items:
-        if _is_whole(item):
+        if _is_timed_entirely(item):
             item.stash[_WHOLE] = True
             names: list[str] = item.fixturenames  # type: ignore[attr-defined]
             if "perfgate" not in names:
@@ -263,7 +263,7 @@ def measure_test(item: Any, fixture: Callable[..., Any]) -> bool | None:
     return True
 
 
-def _is_whole(item: pytest.Item) -> bool:
+def _is_timed_entirely(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function) or "perfgate" in item._fixtureinfo.argnames:  # noqa: SLF001 - as above
         return False
     if {"benchmark", "codspeed_benchmark"} & set(item.fixturenames) or issubclass(item.cls or object, TestCase):

@@ -105,7 +105,7 @@ class MeasuredCall:
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
 
 
-def insist_on_callables(**callables: Any) -> None:
+def require_callables(**callables: Any) -> None:
     """Raise if an argument that runs around a call is not callable."""
     for name, thing in callables.items():
         if thing is not None and not callable(thing):

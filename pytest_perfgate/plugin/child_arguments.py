@@ -219,7 +219,7 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
         clock=seconds,
         tell=progress.tell,
         leanings=session.gate_judge.accepted.timers(),
-        early=spare_cores(),
+        early=has_free_cores(),
     )
 
 
@@ -241,7 +241,7 @@ def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 
 
-def triable(cases: Iterable[Case]) -> int:
+def count_decidable(cases: Iterable[Case]) -> int:
     """Count the cases with a slowdown limit, which two builds may have to decide."""
     return sum(any(limit.metric == "slowdown" for limit in case.limits) for case in cases)
 
@@ -250,7 +250,7 @@ _CORES = 4
 """Two sides measure on one core, two starting processes need one each, and the user's threads another."""
 
 
-def spare_cores() -> bool:
+def has_free_cores() -> bool:
     """Return whether enough cores are free to start processes while others measure on a device."""
     return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False
 
@@ -275,7 +275,7 @@ def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float 
     return lambda key, device: proven.get((key, device))
 
 
-def alike_words(session: SessionState, comparison: Comparison) -> str:
+def possible_differences(session: SessionState, comparison: Comparison) -> str:
     """Return what can differ where base and head hold the same package: edited files, or the machine."""
     base, *_ = comparison.arms
     own = sorted({case.path for case in comparison.cases.values() if case.path in comparison.own.paths(case)})

@@ -61,7 +61,7 @@ class Collector:
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
         self._require_profiler(options.perfgate_capture, "option-wrong", "--perfgate-capture")
-        _insist_figures(options.perfgate_metric)
+        _refuse_unmeasured_figures(options.perfgate_metric)
         self._require_profiler(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
         for name in ("timer", "runtime"):
             self._require_instrument(name, getattr(config, name), f"{config.source}: tool.perfgate.{name}")
@@ -74,7 +74,7 @@ class Collector:
         path, line, _ = item.location
         place = f"{path}:{(line or 0) + 1}"
         advice = 'give the parameter an id: pytest.param(..., id="name"), or ids='
-        refuse_half_characters(item.nodeid, "the id of this test", place, code="marker-wrong", fix=advice)
+        refuse_lone_surrogates(item.nodeid, "the id of this test", place, code="marker-wrong", fix=advice)
         markers = _closest_last(item)
         layers = [self._marked_limits(mark, item, place) for mark in markers]
         limits = self.merged(item.nodeid, layers)
@@ -152,7 +152,7 @@ class Collector:
         return plan
 
 
-def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
+def refuse_misspelled(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
     """Refuse, in CI, marks that look like ours and that no settings name."""
     near = [name for name in near if nearest(name, ("perfgate",))]  # others, such as "target", share its letters
     declared = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
@@ -209,7 +209,7 @@ def _single_round(plan: Plan, limits: Iterable[Limit]) -> Plan:
     return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
 
 
-def _insist_figures(names: Iterable[str]) -> None:
+def _refuse_unmeasured_figures(names: Iterable[str]) -> None:
     """Refuse a figure that nothing measures."""
     for name in names:
         if name not in PASSES:
@@ -361,7 +361,7 @@ def _param(value: Any) -> str:
     return str(value) if plain else kind.__name__
 
 
-def refuse_half_characters(text: str, what: str, place: str, *, code: str, fix: str) -> str:
+def refuse_lone_surrogates(text: str, what: str, place: str, *, code: str, fix: str) -> str:
     """Return the text as a plain str; raise if a record, a baseline or a report could not encode it."""
     if not isinstance(text, str):
         raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", fix="str(...)", place=place)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.ending import close_session, receive_reports, stand_by, write_session
+from pytest_perfgate.plugin.ending import close_session, keep_failing, receive_reports, write_session
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import UsersFrames, for_terminal, headed, readable
 from pytest_perfgate.plugin.selection import division
@@ -76,7 +76,7 @@ class ControllerRole(ReadablePhases):
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        stand_by(self.session, config)
+        keep_failing(self.session, config)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         shard = division(self.session.settings.pytest)
@@ -120,9 +120,9 @@ def refused(config: pytest.Config) -> int | None:
 def _listing_options(config: pytest.Config) -> Iterator[str]:
     """Yield the listing options that are set, but neither by the command line nor by its environment."""
     words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
-    for name, spelled in LISTING.items():
-        if getattr(config.option, name, None) and not any(word.startswith(spelled) for word in words):
-            yield spelled[0]
+    for name, explicit_selection in LISTING.items():
+        if getattr(config.option, name, None) and not any(word.startswith(explicit_selection) for word in words):
+            yield explicit_selection[0]
 
 
 def end_as_interrupted(config: pytest.Config) -> None:

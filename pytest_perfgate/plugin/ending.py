@@ -164,9 +164,9 @@ def name_of(note: SuiteNote) -> str:
 
 def text_of(note: SuiteNote) -> str:
     """Return the text of a note with the names that it is about."""
-    more = [f"  ... and {len(note.unsaid) - _NAMED} more"] if len(note.unsaid) > _NAMED else []
+    more = [f"  ... and {len(note.unstated) - _NAMED} more"] if len(note.unstated) > _NAMED else []
     steps = ["  next  perfgate report"] if note.kind == FAMILY_MEAN and note.effect is Effect.FAIL else []
-    return "\n".join([note.text, *(f"  {name}" for name in note.unsaid[:_NAMED]), *more, *steps])
+    return "\n".join([note.text, *(f"  {name}" for name in note.unstated[:_NAMED]), *more, *steps])
 
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:
@@ -234,7 +234,7 @@ def receive_reports(session: SessionState, report: pytest.TestReport) -> None:
         session.heard.add(report.nodeid)
 
 
-def stand_by(state: SessionState, config: pytest.Config) -> None:
+def keep_failing(state: SessionState, config: pytest.Config) -> None:
     """In CI, fail the job if a verdict failed but ``pytest.exit`` or a conftest set the exit status to 0."""
     session: Any = config.pluginmanager.get_plugin("session")
     if session is None or session.exitstatus != pytest.ExitCode.OK or not child_environment(config).get("CI"):

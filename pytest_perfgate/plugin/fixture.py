@@ -21,8 +21,8 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting, awaited
-from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, insist_on_callables, refuse_unrun
-from pytest_perfgate.plugin.collect import KEYWORDS, refuse_half_characters
+from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, require_callables
+from pytest_perfgate.plugin.collect import KEYWORDS, refuse_lone_surrogates
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -39,7 +39,7 @@ def _checked_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(gate, *args, **kwargs)
         except TypeError as fault:
-            misfit = _misfit(fault, method, gate, *args, **kwargs)
+            misfit = _signature_mismatch(fault, method, gate, *args, **kwargs)
             if not misfit:
                 raise
         with gate.noted("", "call"):
@@ -49,7 +49,7 @@ def _checked_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _misfit(raised: TypeError, method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+def _signature_mismatch(raised: TypeError, method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Return why arguments do not fit a method, or "" if they fit and the error was raised inside."""
     try:
         signature(method).bind(*args, **kwargs)
@@ -92,7 +92,7 @@ class Perfgate:
                 raise PerfgateError("call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", fix=USAGE["__call__"])
             if unknown:
                 raise unknown_arguments(fn, unknown)
-            insist_on_callables(setup=setup, check=check)
+            require_callables(setup=setup, check=check)
             calls = _count(calls)
             call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
             call.work, call.check = _work(work), check
@@ -231,7 +231,7 @@ for _name in USAGE:
 
 def _checked(text: str, what: str, case: Case) -> str:
     """Return the text, or raise if it contains half a surrogate pair."""
-    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", fix="use valid characters")
+    return refuse_lone_surrogates(text, what, case.nodeid, code="call-wrong", fix="use valid characters")
 
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:

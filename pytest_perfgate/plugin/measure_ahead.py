@@ -32,7 +32,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode, Plan
 from pytest_perfgate.plugin.arms import design_of, file_texts
 from pytest_perfgate.plugin.captures import captured
-from pytest_perfgate.plugin.child_arguments import child_settings, triable, trying_line
+from pytest_perfgate.plugin.child_arguments import child_settings, count_decidable, trying_line
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring.devices import fleet, pick_device, release_stale_locks
 from pytest_perfgate.wiring.stores import costs_path, read_costs, record_store, write_costs
@@ -62,7 +62,7 @@ def measure_ahead(session: SessionState) -> None:
     keeps = SCREENING if session.gate_judge.tools.confirm is not None else 1.0
     part = affordable(cases, estimates, keeps * session.left_s())
     progress = Progress(
-        config, cost_line(cases, estimates, part) + suspicion_line(session, cases, estimates), cases, estimates
+        config, cost_line(cases, estimates, part) + suspects_line(session, cases, estimates), cases, estimates
     )
     cases = [sampled(case, part) for case in cases]
     rounds, begun = Rounds(cases, child_settings(session, progress)), seconds()
@@ -173,7 +173,7 @@ def measure_against(session: SessionState) -> None:
     comparison, paired = runner.against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired
-    session.gate_judge.alike = all(map(comparison.alike, comparison.cases)) or base.tree == head.tree
+    session.gate_judge.same_code = all(map(comparison.has_same_code, comparison.cases)) or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
     session.gate_judge.new = frozenset(case.nodeid for case in new)
     session.gate_judge.unready = {n: e for n, e in base_errors(comparison).items() if n not in session.gate_judge.new}
@@ -215,10 +215,10 @@ def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str,
     return rounds.results()
 
 
-def suspicion_line(session: SessionState, cases: Sequence[Case], costs: Mapping[str, float]) -> str:
+def suspects_line(session: SessionState, cases: Sequence[Case], costs: Mapping[str, float]) -> str:
     """Return what two builds would cost, against the commit of a line or the base of the change; "" without either."""
     store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
-    count = triable(cases)
+    count = count_decidable(cases)
     if session.gate_judge.tools.confirm is None:
         return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
     if not count or not ((store is not None and store.devices()) or (ci and base.commit)):
@@ -281,7 +281,7 @@ def _without_record(session: SessionState) -> str:
     return f"{since} left no record: it is still running, or it was killed"
 
 
-def insist_on_folder(folder: Path) -> None:
+def require_readable_folder(folder: Path) -> None:
     """Raise if a folder exists and may not be read; a missing one is created later."""
     try:
         with os.scandir(folder) as entries:

@@ -189,7 +189,7 @@ class Measuring:
 
     def samples(self, measured: MeasuredCall, plan: Plan) -> Samples:
         if plan.devices > 1:
-            insist_on_devices(plan.devices)
+            require_devices(plan.devices)
         call = measured.with_last_result() if measured.check is not None else measured.timed()
         pair = self.runtime_and_timer(plan, call)
         self._passes.call_first(measured, plan, pair.runtime)
@@ -314,7 +314,7 @@ def device_wait() -> PortsCall | None:
     return wait_for_all()
 
 
-def insist_on_devices(wanted: int) -> None:
+def require_devices(wanted: int) -> None:
     """Raise if this process sees fewer devices of one kind than the case asks for."""
     from pytest_perfgate.wiring.devices import fleet
 
@@ -328,7 +328,7 @@ def companions(wanted: int, device: Device) -> tuple[Device, ...]:
     from pytest_perfgate.wiring.devices import fleet
 
     own = lease_name(device)
-    return tuple(card for card in fleet().alike[:wanted] if lease_name(card) != own)
+    return tuple(card for card in fleet().of_same_kind[:wanted] if lease_name(card) != own)
 
 
 def measuring_tools(config: Any, root: str = "") -> Measuring:

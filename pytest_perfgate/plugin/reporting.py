@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 
-def say_amid(config: pytest.Config, text: str) -> None:
+def write_during_test(config: pytest.Config, text: str) -> None:
     """Write a line during a test, while pytest captures output."""
     capture: Any = config.pluginmanager.get_plugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
@@ -56,7 +56,7 @@ class Progress:
         self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
         self._last_s = -_WITHIN_S
-        self._say(f"perfgate: {headline}")
+        self._write_folded(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
         self._counts[number] = self._counts.get(number, 0) + 1
@@ -70,7 +70,7 @@ class Progress:
         if self._live:
             self._draw(f"perfgate: {text}")
         elif always or self._due(first=first):
-            self._say(f"perfgate: {text}")
+            self._write_folded(f"perfgate: {text}")
 
     def _due(self, *, first: bool) -> bool:
         """Return whether the next line of a log is due; a log has few, because people read it."""
@@ -102,7 +102,7 @@ class Progress:
     def tell(self, text: str) -> None:
         """Write a line of its own."""
         self.close()
-        self._say(f"perfgate: {text}")
+        self._write_folded(f"perfgate: {text}")
 
     def close(self) -> None:
         if self._live:
@@ -115,7 +115,7 @@ class Progress:
         writer.write(f"\r{in_columns(text, writer.fullwidth - 1)}\r", flush=True)
         writer._current_line = before  # noqa: SLF001
 
-    def _say(self, text: str) -> None:
+    def _write_folded(self, text: str) -> None:
         if self._out is not None:
             self._out.ensure_newline()
             for line in folded(text, self._width):
@@ -225,17 +225,17 @@ class UsersFrames:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
         __tracebackhide__ = True  # hides our frame also if the traceback has no frame of the user's
         if isinstance(fault, _THEIRS) and not self._all and getattr(fault, "pytrace", True):
-            raise fault.with_traceback(without_ours(fault.__traceback__))
+            raise fault.with_traceback(without_own_frames(fault.__traceback__))
 
 
-def without_ours(trace: TracebackType | None) -> TracebackType | None:
+def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
     """Return the traceback without frames of this package; the last one stays if the error may be our own."""
     links: list[TracebackType] = []
     while trace is not None:
         links.append(trace)
         trace = trace.tb_next
-    shown_links = [link for link in links if not _ours(link)]
-    if links and _ours(links[-1]) and not (shown_links and _place(links[-1]).startswith(_CALLING)):
+    shown_links = [link for link in links if not _is_own_frame(link)]
+    if links and _is_own_frame(links[-1]) and not (shown_links and _place(links[-1]).startswith(_CALLING)):
         shown_links.append(links[-1])
     rebuilt = None
     for link in reversed(shown_links):
@@ -243,7 +243,7 @@ def without_ours(trace: TracebackType | None) -> TracebackType | None:
     return rebuilt
 
 
-def _ours(link: TracebackType) -> bool:
+def _is_own_frame(link: TracebackType) -> bool:
     return _file(link).startswith(_HOME)
 
 
@@ -273,10 +273,10 @@ def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
     for report in reports:
         stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
         yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
-        yield from shown(partial(_figures, report, stem), partial(_unshown, stem))
+        yield from shown(partial(_figures, report, stem), partial(_unrendered_property, stem))
 
 
-def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
+def _unrendered_property(stem: str, why: str) -> list[tuple[str, object]]:
     return [(f"{stem}unshown", why)]
 
 

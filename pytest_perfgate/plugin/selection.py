@@ -60,7 +60,7 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
             foreign_split(vars(config.option))
         if not config.option.perfgate_shard:
             return
-        insist_on_asked(config)
+        refuse_shard_of_change(config)
         place = place_of(config.option.perfgate_shard, _at_start(config))
         universe, bound = _collected(settings, gated)
         costs = _costs(settings)
@@ -81,7 +81,7 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
     )
 
 
-def insist_on_asked(config: pytest.Config) -> None:
+def refuse_shard_of_change(config: pytest.Config) -> None:
     """Refuse a shard that is not from the command line or CI: a change could leave tests out."""
     shard = config.option.perfgate_shard
     if shard.strip() == "auto" or hasattr(config, "workerinput"):

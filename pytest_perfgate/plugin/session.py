@@ -18,7 +18,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
-from pytest_perfgate.plugin.measure_ahead import begin, cleaned_up, insist_on_folder, measure_ahead, quick_parts
+from pytest_perfgate.plugin.measure_ahead import begin, cleaned_up, measure_ahead, quick_parts, require_readable_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.reporting import (
     SEEN,
@@ -26,10 +26,10 @@ from pytest_perfgate.plugin.reporting import (
     columns,
     properties,
     refuse,
-    say_amid,
     shown_once,
     usage_errors,
     without_repeats,
+    write_during_test,
 )
 from pytest_perfgate.plugin.selection import skip_reason
 from pytest_perfgate.plugin.state import Reports, SessionState
@@ -133,7 +133,7 @@ class GateSession(SessionState):
             self.settings.read()
             self.collect(items)
             if self.cases:
-                insist_on_folder(self.settings.pytest.rootpath / ".perfgate")
+                require_readable_folder(self.settings.pytest.rootpath / ".perfgate")
                 from pytest_perfgate.plugin.controller import end_as_interrupted
 
                 end_as_interrupted(self.settings.pytest)
@@ -211,7 +211,7 @@ class GateSession(SessionState):
         if self.measured_ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.measurement_of, partial(missing_reason, self.reports))
         measuring = measuring_tools(self.settings.pytest)
-        measuring.tell_waits(partial(say_amid, self.settings.pytest))
+        measuring.tell_waits(partial(write_during_test, self.settings.pytest))
         return QuickBench(case, measuring)
 
     def _read(self, case: Case, bench: Bench | None) -> Reports | PerfgateError:

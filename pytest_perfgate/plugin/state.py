@@ -279,7 +279,7 @@ class ReadablePhases:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
-        spare(item, self.died())
+        skip_rest(item, self.died())
         with readable(), UsersFrames(item.config):
             return (yield)
 
@@ -290,7 +290,7 @@ class ReadablePhases:
             return (yield)
 
 
-def spare(item: pytest.Item, died: Container[str]) -> None:
+def skip_rest(item: pytest.Item, died: Container[str]) -> None:
     """Skip fixtures and body of a test that killed its child; its phases still run, and its verdict is reported."""
     if item.nodeid in died:
         vars(item).update(setup=lambda: None, runtest=lambda: None)

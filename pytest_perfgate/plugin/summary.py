@@ -187,7 +187,7 @@ def reported_text(note: SuiteNote, style: str) -> str:
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
     """Return one row for each case, with its time, the worst of its verdicts and that verdict's limit."""
-    rows = [shown(partial(verdict_row, report), partial(_unshown, report)) for report in reports]
+    rows = [shown(partial(verdict_row, report), partial(_unrendered_row, report)) for report in reports]
     columns = (
         *Column.header("outcome | test"),
         *Column.header("time: time | interval | slowdown | limit | can detect: fraction 2", absent=NONE),
@@ -195,7 +195,7 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
     return Table(columns=columns, rows=tuple(rows), limit=_ROWS, rest="perfgate report shows all")
 
 
-def _unshown(report: CaseReport, why: str) -> tuple[Cell, ...]:
+def _unrendered_row(report: CaseReport, why: str) -> tuple[Cell, ...]:
     return (report.worst.value, printable(str(report.key)), None, None, None, printable(why), None)
 
 
@@ -209,7 +209,7 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     slower = (signed(v.metric.value) for v in (worst, *report.verdicts) if v.metric and v.limit.metric == "slowdown")
     limit, others = by_floor(worst.limit.text, worst.raised), len(report.verdicts) - 1
     more = (f", {plural(others, 'more limit')}", f", {others} more") if others else ("",)
-    unrun = f" ({worst.sentence.partition(':')[0]})" if report.excuse.soften(Effect.FAIL) is Effect.PASS else ""
+    unrun = f" ({worst.sentence.partition(':')[0]})" if report.excuse.remaining(Effect.FAIL) is Effect.PASS else ""
     forms = [limit + note + rest for note in (unrun or figure_note(worst), "") for rest in more]
     limit = next((form for form in forms if len(form) <= WIDEST), forms[-1])  # a longer one would lose its middle
     return (word_of(report, worst), str(report.key), time, interval, next(slower, None), limit, detectable_cell(worst))

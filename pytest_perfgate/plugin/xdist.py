@@ -205,14 +205,14 @@ class DistributedRole:
         from pytest_perfgate.model.protocol import Fault
         from pytest_perfgate.model.verdict import Shard
         from pytest_perfgate.plugin.controller import end_as_interrupted
-        from pytest_perfgate.plugin.selection import DIVISION, insist_on_asked
+        from pytest_perfgate.plugin.selection import DIVISION, refuse_shard_of_change
         from pytest_perfgate.wiring import read_values, write_values
 
         session = role_of(self._config).session
         with usage_errors():
             session.settings.read()
             if shards:
-                insist_on_asked(self._config)
+                refuse_shard_of_change(self._config)
         for shard in (shard for path in shards for shard in read_values(path, Shard)):
             self._config.stash[DIVISION] = shard
         for path in listed:

@@ -125,13 +125,13 @@ def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
 def fleet(tell: Callable[[str], None] | None = None) -> RunDevices:
     """Return the devices that this run may use: those that CUDA shows, else those of HIP."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
-    from pytest_perfgate.adapters.bindings.border import why_silent
+    from pytest_perfgate.adapters.bindings.border import why_disabled
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.adapters.devices.visible import surroundings, surroundings_amd, visible_amd, visible_cards
     from pytest_perfgate.app.spread import RunDevices
 
     hold, nvml = leases(tell).hold_all, Nvml()
-    if nvml.availability().usable or why_silent(nvml.maker):
+    if nvml.availability().usable or why_disabled(nvml.maker):
         return RunDevices(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near=near_to)
     return RunDevices(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near=near_to)
 
@@ -190,7 +190,7 @@ def keys_here() -> tuple[str, ...]:
 
 def device_here() -> str:
     """Return the name of the cards that a run here measures on, or the host's key without any."""
-    cards = fleet().alike
+    cards = fleet().of_same_kind
     return cards[0].name if cards else host_runtime().device().key
 
 
@@ -238,7 +238,7 @@ def ceiling_store(baselines: Any) -> CeilingStore:
     return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
 
 
-def roofed(baselines: Any) -> Callable[[Device], Device]:
+def with_measured_ceilings(baselines: Any) -> Callable[[Device], Device]:
     """Return a function that adds the measured ceilings to a device."""
     from functools import partial
 
@@ -355,11 +355,11 @@ def sheet_lock(project: Config, card: Any) -> float | None:
 def management() -> Nvml | Amd:
     """Return the management library of this machine's devices, NVIDIA's or AMD's; raise if it hangs."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
-    from pytest_perfgate.adapters.bindings.border import why_silent
+    from pytest_perfgate.adapters.bindings.border import why_disabled
     from pytest_perfgate.adapters.bindings.nvml import Nvml
 
     nvml, amd = Nvml(), Amd()
-    chosen = nvml.availability().usable or why_silent(nvml.maker)
+    chosen = nvml.availability().usable or why_disabled(nvml.maker)
     return nvml if chosen or not amd.availability().usable else amd
 
 

@@ -215,11 +215,11 @@ def frames(source: Any, view: str = "") -> dict[str, Any]:
 def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     """Write the reports of an analysis with its tables; without own reports, its first view."""
     from pytest_perfgate.adapters import formats as reports
-    from pytest_perfgate.app.inspections import led_by_pictures
+    from pytest_perfgate.app.inspections import with_pictures_first
     from pytest_perfgate.core.render.html import render_html, render_markdown
 
     def page(document: Document) -> str:
-        return render_html(led_by_pictures(document, analysis))
+        return render_html(with_pictures_first(document, analysis))
 
     names = analysis.reports or {"report": next(iter(analysis.views))}
     pages = {stem: analysis.views[view]() for stem, view in names.items()}

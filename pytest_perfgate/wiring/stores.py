@@ -44,9 +44,9 @@ def ceilings_at(root: Path) -> Callable[[Device], Device]:
     @cache
     def ceiled(device: Device) -> Device:
         from pytest_perfgate.wiring import configuration
-        from pytest_perfgate.wiring.devices import roofed
+        from pytest_perfgate.wiring.devices import with_measured_ceilings
 
-        return roofed(baseline_store(root, configuration(root)))(device)
+        return with_measured_ceilings(baseline_store(root, configuration(root)))(device)
 
     return ceiled
 
@@ -165,11 +165,11 @@ def arms(root: Path, project: Config, paths: Sequence[str], imported: Sequence[s
     return ArmStore(root, settings, paths)
 
 
-def taken_for_package(root: Path, project: Config) -> str:
+def packaging_fix(root: Path, project: Config) -> str:
     """Return the fix if a build of this project would take its baselines for a package, else ""."""
     from pytest_perfgate.adapters.arms import build as backend
 
-    return backend.taken_for_package(root, project.baselines)
+    return backend.packaging_fix(root, project.baselines)
 
 
 def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -188,12 +188,12 @@ def neighbour_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str]
 
 def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
     """Return what runs in two arms left behind: arms, locks, rounds, worktrees, children."""
-    from pytest_perfgate.adapters.children.channel import stray_children
+    from pytest_perfgate.adapters.children.channel import leftover_children
     from pytest_perfgate.model.verdict import Leftover
 
-    pids = stray_children()
-    strays = (Leftover(path=str(pid), what="a child whose parent is gone", fix=f"kill {pid}") for pid in pids)
-    return (*arms(root, project, ()).leftovers(), *strays)
+    pids = leftover_children()
+    untracked = (Leftover(path=str(pid), what="a child whose parent is gone", fix=f"kill {pid}") for pid in pids)
+    return (*arms(root, project, ()).leftovers(), *untracked)
 
 
 def deliveries(root: Path) -> Sequence[Any]:

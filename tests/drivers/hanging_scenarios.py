@@ -96,7 +96,7 @@ def locking_takes_longer_than_anybody_waits() -> dict:
 
     def late(*arguments: object) -> None:
         Library().hung = 1
-        while not patience.why_silent("NVML"):
+        while not patience.why_disabled("NVML"):
             time.sleep(0.01)
         plain(*arguments)
         done.set()

@@ -11,7 +11,7 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.visible import visible_cards
 from pytest_perfgate.app.instrument import named_device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.measuring import insist_on_devices
+from pytest_perfgate.plugin.measuring import require_devices
 from pytest_perfgate.wiring.devices import fleet, pick_device
 
 CARD = "GPU-{}1111111-2222-3333-4444-555555555555"
@@ -82,7 +82,7 @@ def picked_device() -> dict:
     pick_device(options)
     pick_device(options)
     try:
-        insist_on_devices(2)
+        require_devices(2)
     except PerfgateError as error:
         picks["insisted"] = error.code.name
     return {**picks, "sees": os.environ["CUDA_VISIBLE_DEVICES"], "option": options.perfgate_device}

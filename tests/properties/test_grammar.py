@@ -9,7 +9,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Limit, Operator
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import KINDS
-from tests.unit.core.limits.spelled import spelled
+from tests.unit.core.limits.spelled import explicit_selection
 
 AWKWARD = st.sampled_from("aZ90_ ,\"'\\()<>[]{}=*?.:%|é漢\n\t")
 TEXTS = st.text(AWKWARD, min_size=1, max_size=16).filter(lambda text: text.strip())
@@ -49,7 +49,7 @@ def limits(draw: st.DrawFn) -> Limit:
 @given(limits())
 def test_what_is_rendered_reads_back_as_the_same_limit(limit: Limit) -> None:
     for kinds in (KINDS, None):
-        read = parse_limit(spelled(limit, kinds), kinds=KINDS)
+        read = parse_limit(explicit_selection(limit, kinds), kinds=KINDS)
         assert (read.metric, read.operator, read.dimension) == (limit.metric, limit.operator, limit.dimension)
         assert read.labels == limit.labels
         assert read.bound == limit.bound
@@ -63,7 +63,7 @@ def test_any_text_is_a_limit_or_one_clear_error(text: str) -> None:
     except PerfgateError as refused:
         error = refused
     else:
-        again = parse_limit(spelled(read, KINDS), kinds=KINDS, own=bool)
+        again = parse_limit(explicit_selection(read, KINDS), kinds=KINDS, own=bool)
         assert (again.key, again.bound, again.operator) == (read.key, read.bound, read.operator)
         return
     assert error.code.name.startswith("limit-")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.adapters.readers.cubin_elf import CUDA_MACHINE, architecture, parse_cubin
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
-from pytest_perfgate.adapters.readers.ncu_report import MAGIC, check_whole
+from pytest_perfgate.adapters.readers.ncu_report import MAGIC, check_not_cut
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.sass_facts import identity, kernels, loops, main_loop
 from pytest_perfgate.core.analysis.kernels.sass_mix import mix
@@ -166,7 +166,7 @@ def block(size: int) -> bytes:
 def test_a_report_is_whole_to_the_last_byte_only(sizes: list[int], data: st.DataObject) -> None:
     start = MAGIC + struct.pack("<I", 2) + b"\x08\x07"
     whole = start + b"".join(map(block, sizes))
-    check_whole(whole, "x")
+    check_not_cut(whole, "x")
     ends = {len(start)}
     for size in sizes:
         ends.add(max(ends) + len(block(size)))
@@ -174,11 +174,11 @@ def test_a_report_is_whole_to_the_last_byte_only(sizes: list[int], data: st.Data
     if cut in ends:
         return
     with pytest.raises(PerfgateError) as caught:
-        check_whole(whole[:cut], "x")
+        check_not_cut(whole[:cut], "x")
     assert caught.value.code.name == "ncu-report"
 
 
 @given(st.binary(max_size=120))
 def test_any_chain_of_blocks_is_accepted_or_refused(tail: bytes) -> None:
     for head in (MAGIC, MAGIC + struct.pack("<I", 2) + b"\x08\x07"):
-        assert outcome(lambda data=head + tail: check_whole(data, "x")) in {"read", "ncu-report"}
+        assert outcome(lambda data=head + tail: check_not_cut(data, "x")) in {"read", "ncu-report"}

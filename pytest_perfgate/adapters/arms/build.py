@@ -50,7 +50,7 @@ def build_into(site: BuildPlaces, source: Path, settings: ArmSettings) -> None:
         if lines:
             _by_command(lines, folder, site, settings.timeout_s)
         elif is_buildable(folder):
-            if project == "." and taken_for_package(folder, settings.accepted):
+            if project == "." and packaging_fix(folder, settings.accepted):
                 shutil.rmtree(folder / settings.accepted, ignore_errors=True)
             _by_pip(folder, site, settings.timeout_s)
         else:
@@ -267,7 +267,7 @@ def _pyproject(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def taken_for_package(folder: Path, name: str) -> str:
+def packaging_fix(folder: Path, name: str) -> str:
     """Return what to add to ``pyproject.toml`` if setuptools' discovery would take this folder for a package.
 
     In a flat layout, any folder with a Python name counts as a package, and setuptools refuses two of them.

@@ -186,12 +186,12 @@ def _changed_source(own: Path, file: Path, folder: Path, titles: Collection[str]
             differs = source.is_file() and _bytes(source) != _bytes(copy)
             urls = [url for url, record in installs if os.fsencode(entry) in record] if differs else []
             # a build may write other text than its source has, so it is later too; a wheel's times are as coarse as 2 s
-            if any(source.stat().st_mtime - copy.stat().st_mtime > 2 or _is_apart(url, source) for url in urls):
+            if any(source.stat().st_mtime - copy.stat().st_mtime > 2 or _is_elsewhere(url, source) for url in urls):
                 return source
     return None
 
 
-def _is_apart(url: bytes, source: Path) -> bool:
+def _is_elsewhere(url: bytes, source: Path) -> bool:
     """Return whether there is no direct_url.json, or it names an existing folder that a source does not lie in."""
     place = Path(unquote(os.fsdecode(b"".join(re.findall(rb'"url": ?"file://([^"]*)"', url)))))
     inside = source.resolve().is_relative_to(place.resolve())

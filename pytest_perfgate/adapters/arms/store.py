@@ -161,7 +161,7 @@ class ArmStore:
             shutil.rmtree(folder / "build", ignore_errors=True)
             raise
         write_atomically(folder / READY, json.dumps(facts).encode())
-        forget_unused(self._home, self.git)
+        remove_unused(self._home, self.git)
         return facts
 
     def _build(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> Built:
@@ -194,7 +194,7 @@ class ArmStore:
         if commands := self._settings.build or self._settings.builds:
             build_into(self._site(folder, inside), inside, self._settings)
         for path in (*with_conftests(self._paths), *self._settings.tests):
-            lay_over(self._rootdir / path, inside / path)
+            replace_in_checkout(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
         modules |= {file.stem for file in inside.rglob("*.so") if commands and not modules}  # loaded by their paths
         if not (modules or commands or self._settings.packages) and not only_tests(inside, self._paths):
@@ -240,7 +240,7 @@ _KEPT, _UNUSED_S = 10, 86400.0
 """The number of arms that are always kept, apart from those used within a day."""
 
 
-def lay_over(source: Path, target: Path) -> None:
+def replace_in_checkout(source: Path, target: Path) -> None:
     """Replace a file or a folder of a checkout by that of the working copy."""
     if source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
@@ -272,7 +272,7 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
             yield Leftover(path=str(entry), what="a lock whose owner is gone", fix=f"rm {quote(str(entry))}")
 
 
-def forget_unused(home: Path, git: Git) -> None:
+def remove_unused(home: Path, git: Git) -> None:
     """Remove arms that were not used recently, since every edit of the working copy creates one."""
     unready = [(path.stat().st_mtime, path) for path in home.glob("*/") if not (path / READY).is_file()]
     oldest_first = sorted((path.stat().st_mtime, path.parent) for path in home.glob(f"*/{READY}"))

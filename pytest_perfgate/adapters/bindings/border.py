@@ -90,7 +90,7 @@ _here = threading.local()
 _silent: dict[str, str] = {}
 
 
-def why_silent(library: str) -> str:
+def why_disabled(library: str) -> str:
     """Return why a library is no longer called in this process; "" if it has always answered."""
     return _silent.get(library, "")
 
@@ -109,8 +109,8 @@ def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: floa
     """Return the answer; raise after a timeout, and never call the library again."""
     if getattr(_here, "expendable", False):
         return ask()
-    if why_silent(library):
-        raise PerfgateError("driver-silent", why_silent(library))
+    if why_disabled(library):
+        raise PerfgateError("driver-silent", why_disabled(library))
     patience_s = PATIENCE_S if patience_s is None else patience_s
     question = _DriverQuestion(ask)
     thread = threading.Thread(target=question.run, name=f"perfgate-{library}", daemon=True)
@@ -121,7 +121,7 @@ def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: floa
     thread.join(patience_s)
     if thread.is_alive():
         _silent[library] = f"{library} did not answer within {patience_s:g} s, asked for {what}"
-        raise PerfgateError("driver-silent", why_silent(library))
+        raise PerfgateError("driver-silent", why_disabled(library))
     return question.result()
 
 

@@ -207,7 +207,7 @@ def end_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_SET_END_WITH_PARENT, int(signal.SIGTERM), 0, 0, 0)
 
 
-def stray_children(processes: Path = PROC) -> tuple[int, ...]:
+def leftover_children(processes: Path = PROC) -> tuple[int, ...]:
     """Return their process ids as far as this user may see them; empty without ``/proc``."""
     parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*") if not _is_contained(folder))
     return tuple(sorted(int(pid) for pid, parent in parents if parent and not (processes / parent).exists()))

@@ -54,14 +54,14 @@ class ClockLock:
     @property
     def stale(self) -> bool:
         """Return whether its process is gone and did not reset the clocks."""
-        return not self.by_hand and self._owner_gone
+        return not self.by_hand and self._owner_exited
 
     @property
-    def _owner_gone(self) -> bool:
+    def _owner_exited(self) -> bool:
         return self.pid < 0 or not alive(self.pid) or started(self.pid) != self.started
 
     @property
-    def mine(self) -> bool:
+    def is_of_this_process(self) -> bool:
         return self.pid == os.getpid()
 
 
@@ -198,7 +198,7 @@ def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
     other = read_lock(uuid)
     if other and other.by_hand:
         return OwnLock(other.sm_hz, Restoration(_no_action))
-    if other and not other.stale and not other.mine:
+    if other and not other.stale and not other.is_of_this_process:
         raise PerfgateError("clocks-held", f"process {other.pid} has locked the clocks of {uuid}")
     restoration = Restoration(lambda: put_back(card))
     restoration.arm()
@@ -208,21 +208,21 @@ def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
             card.lock(sm_hz)
         except BaseException as error:
             restoration.cancel()
-            _forget(uuid, error, other)
+            _restore_file(uuid, error, other)
             raise
         memory = _memory_locked(card, uuid, sm_hz)
     return OwnLock(sm_hz, restoration, memory)
 
 
-def _forget(uuid: str, error: BaseException, before: ClockLock | None) -> None:
+def _restore_file(uuid: str, error: BaseException, before: ClockLock | None) -> None:
     """Restore the earlier lock file after a failed lock; if the driver may still lock, the owner stays on file."""
-    if _unanswered(error):
+    if _may_still_lock(error):
         return
     with suppress(PerfgateError):
         keep_lock(before) if before else remove_lock(uuid)
 
 
-def _unanswered(error: BaseException) -> bool:
+def _may_still_lock(error: BaseException) -> bool:
     """Return whether the driver may still carry out a request that it did not answer."""
     return isinstance(error, PerfgateError) and error.code.name == "driver-silent"
 
@@ -234,7 +234,7 @@ def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool 
         return card.lock_memory()
     except PerfgateError as error:
         with suppress(PerfgateError):
-            write_lock(uuid, sm_hz, memory=_unanswered(error), by_hand=by_hand)
+            write_lock(uuid, sm_hz, memory=_may_still_lock(error), by_hand=by_hand)
         return f"not available: {error.what}"
 
 
@@ -242,7 +242,7 @@ def _no_action() -> None:
     """Do nothing, since a lock that a person set stays."""
 
 
-def lock_for_good(card: Card, sm_hz: float | None) -> None:
+def lock_until_reset(card: Card, sm_hz: float | None) -> None:
     """Lock at a person's request, until a reset."""
     uuid = card.uuid()
     other = read_lock(uuid)
@@ -252,7 +252,7 @@ def lock_for_good(card: Card, sm_hz: float | None) -> None:
     try:
         card.lock(sm_hz)
     except PerfgateError as error:
-        _forget(uuid, error, other)
+        _restore_file(uuid, error, other)
         raise
     _memory_locked(card, uuid, sm_hz, by_hand=True)
 
@@ -299,7 +299,7 @@ class Restoration:
                 self._restore()
             except Exception as error:
                 if self._late:  # signals that would end this process without a message
-                    _say(error)
+                    _print_error(error)
                 raise
             finally:
                 self._disarm()
@@ -335,7 +335,7 @@ class Restoration:
         try:
             self.run()
         except Exception as error:  # noqa: BLE001 - the process is ending: print the error and let the signal continue
-            _say(error)
+            _print_error(error)
         if callable(previous):
             previous(number, frame)
         else:
@@ -343,7 +343,7 @@ class Restoration:
             os.kill(os.getpid(), number)
 
 
-def _say(error: Exception) -> None:
+def _print_error(error: Exception) -> None:
     sys.stderr.write(f"perfgate: {error}\n")
 
 

@@ -245,7 +245,7 @@ class DeviceWatch:
             self._sampling.tell(before)
             self._sampling.ask(self._held_still)
             self._done = True
-            raise PerfgateError("driver-silent", self._why_silent())
+            raise PerfgateError("driver-silent", self._why_no_readings())
 
     def end(self) -> None:
         self._sampling.tell(self._before)
@@ -265,7 +265,7 @@ class DeviceWatch:
                 last = self._done
                 well = self._sampler.read_sample(last=last) and not last
 
-    def _why_silent(self) -> str:
+    def _why_no_readings(self) -> str:
         return f"the driver did not answer for {self._patience:g} s"
 
     def steady(self) -> bool:
@@ -319,7 +319,7 @@ class DeviceWatch:
         return (*self._extra, *self._losses(), *throttled(self._sampler), *self._clock_moves(), *self._foreign_use())
 
     def _losses(self) -> Iterator[Problem]:
-        silent = self._why_silent() if self._silent else ""
+        silent = self._why_no_readings() if self._silent else ""
         if what := self._sampler.fault or silent or self._sampler.failed():
             yield Problem(code="device-lost", what=what, retry=False)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.bindings.border import why_silent
+from pytest_perfgate.adapters.bindings.border import why_disabled
 from pytest_perfgate.adapters.bindings.nvml import CardHealth, Nvml, XidListener
 from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, read_back, run_head, take_lock
 from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, LockedClocks
@@ -67,18 +67,18 @@ class CardClocks:
     def hold(self, device: Device, plan: Plan) -> Iterator[ClockWatch]:
         plan = self.settled(device, plan)[0]
         if plan.clocks is ClockPolicy.OFF:
-            yield Unwatched("clocks=off")
+            yield NoWatch("clocks=off")
             return
         reached = self._reach(device)
         if not reached.usable:
             if plan.clocks is ClockPolicy.LOCK:
                 raise PerfgateError("clocks-unsupported", reached.why, fix=reached.fix)
-            yield Unwatched(reached.why)
+            yield NoWatch(reached.why)
             return
         card = self._library.device(device)
         silent = "" if plan.clocks is ClockPolicy.LOCK else _why_unreadable(card)
         if silent:
-            yield Unwatched(silent)
+            yield NoWatch(silent)
             return
         cool = self._await_cooling(card, device.name)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
@@ -134,7 +134,7 @@ class CardClocks:
     def _reach(self, device: Device) -> Availability:
         """Return whether the library can query this card; one that hangs is an error, not a missing library."""
         availability = self.availability()
-        if why := why_silent(str(getattr(self._library, "maker", ""))):
+        if why := why_disabled(str(getattr(self._library, "maker", ""))):
             raise PerfgateError("driver-silent", why)
         if availability.usable and not (device.uuid or device.pci):
             why = f"{device.name} cannot be matched to a card: its library gives neither UUID nor bus"
@@ -263,7 +263,7 @@ def other_processes(pids: tuple[int, ...]) -> OtherProcesses:
     return other_processes_of(pids, run_head())
 
 
-class Unwatched:
+class NoWatch:
     """A watch that observed nothing, with the reason."""
 
     def __init__(self, why: str) -> None:

@@ -106,18 +106,18 @@ class DeviceLeases:
         polls, most, often = 0, round(self._patience / POLL_S), round(TELL_S / POLL_S)
         while not _try_lock(file):
             if device in self._in_vain:
-                what = f"{self._taker(device)}, and this process had waited {self._patience:.0f} s for it"
+                what = f"{self._who_measures(device)}, and this process had waited {self._patience:.0f} s for it"
                 raise PerfgateError("lease-held", what)
             if polls >= most:
                 self._in_vain.add(device)
-                raise PerfgateError("lease-held", f"{self._taker(device)}, waited {polls * POLL_S:.0f} s")
+                raise PerfgateError("lease-held", f"{self._who_measures(device)}, waited {polls * POLL_S:.0f} s")
             if polls % often == FIRST_POLLS and self.tell:
-                self.tell(f"{self._taker(device)}; this run waits for it, {self._patience:.0f} s at most")
+                self.tell(f"{self._who_measures(device)}; this run waits for it, {self._patience:.0f} s at most")
             self._sleep(POLL_S)
             polls += 1
         self._in_vain.discard(device)
 
-    def _taker(self, device: str) -> str:
+    def _who_measures(self, device: str) -> str:
         owner = self.owner(device)
         return f"process {owner} measures on {device}" if owner else f"{device} is taken"
 

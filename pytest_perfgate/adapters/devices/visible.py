@@ -219,7 +219,7 @@ def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: boo
         return _with_cuda_numbers([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
     entries = [entry.strip() for entry in text.split(",")]
     if not sorted_by_bus and any(is_number(entry) for entry in entries):
-        _refuse_unlike(slots)
+        _refuse_mixed_cards(slots)
     devices: list[Device] = []
     for entry in entries:
         device = _device_of_entry(entry, slots)
@@ -268,7 +268,7 @@ def _instance(entry: str, slots: Sequence[Slot]) -> Device | None:
     return next((part for part in parts if [dict(part.facts).get("instance", ""), "0"] == wanted), None)
 
 
-def _refuse_unlike(slots: Sequence[Slot]) -> None:
+def _refuse_mixed_cards(slots: Sequence[Slot]) -> None:
     """Raise for unlike cards unless the order is set: CUDA then numbers the fastest card first, which is unknown."""
     if len({slot.card.name for slot in slots}) > 1:
         raise PerfgateError(

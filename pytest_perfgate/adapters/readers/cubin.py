@@ -18,7 +18,7 @@ from pytest_perfgate.adapters.readers.cubin_elf import (
     MACHINES,
     CubinFile,
     architecture,
-    check_whole,
+    check_not_cut,
     elf_machine,
     is_cubin,
     parse_cubin,
@@ -213,7 +213,7 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
         yield from pairs
     elif is_cubin(read_head(path)):
         yield path, str(path)
-    elif _is_alien(path):
+    elif _lacks_cuda_code(path):
         raise _no_kernel(path, "")
     else:
         yield from _extract(path, room)
@@ -230,7 +230,7 @@ def _cubins_of_file(file: Path, room: Path) -> list[tuple[Path, str]]:
         raise
 
 
-def _is_alien(path: Path) -> bool:
+def _lacks_cuda_code(path: Path) -> bool:
     """Return whether the file cannot contain NVIDIA's code; archives and host objects may hold a fatbin."""
     head = read_head(path, _HEAD)
     return bool(foreign_kind(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
@@ -244,7 +244,7 @@ def _extract(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     output = (result.stderr or result.stdout).decode("utf-8", "replace").strip()
     head = read_head(path)
     if elf_machine(head) is not None:
-        check_whole(path.read_bytes(), str(path))
+        check_not_cut(path.read_bytes(), str(path))
     holds_code = bool(extracted) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
     if result.returncode and _FATAL in output and holds_code:
         code, fix = ("kernel-arch", _OLDER) if _REMOVED in output else ("kernel-broken", "")

@@ -62,7 +62,7 @@ def parse_cubin(data: bytes, place: str) -> CubinFile:
         raise PerfgateError("kernel-broken", f"its section table cannot be read: {error}", place=place) from error
 
 
-def check_whole(data: bytes, place: str) -> None:
+def check_not_cut(data: bytes, place: str) -> None:
     """Raise if an ELF file of the host is cut before the end of its sections, whose code would be missed."""
     if data[:6] != MAGIC + b"\x02\x01":  # NVIDIA's tools run on 64-bit, little-endian hosts
         return
@@ -127,7 +127,7 @@ def _read(elf: _Elf) -> CubinFile:
     values = {s: n for name, section in pairs if name == _INFO for s, n in numbers(elf.bytes_of(section)).items()}
     symbols = list(_symbols(elf))
     headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
-    sizes, unsaid = _sizes(pairs), _left_to_linker(elf, pairs)
+    sizes, unstated = _sizes(pairs), _left_to_linker(elf, pairs)
     infos = ((name[len(_INFO) + 1 :], section) for name, section in pairs if name.startswith(f"{_INFO}."))
     return CubinFile(
         words={name[len(_TEXT) :]: elf.bytes_of(section) for name, section in pairs if name.startswith(_TEXT)},
@@ -135,7 +135,7 @@ def _read(elf: _Elf) -> CubinFile:
         bounds={name: most for name, one in infos if (most := most_threads(elf.bytes_of(one))) is not None},
         kernels={
             name: replace(
-                resources(values.get(at, {}), sizes.get(name, {}), headers[name]), unsaid=unsaid.get(name, ())
+                resources(values.get(at, {}), sizes.get(name, {}), headers[name]), unstated=unstated.get(name, ())
             )
             for at, name, launched in symbols
             if launched

@@ -16,7 +16,7 @@ import numpy as np
 from pytest_perfgate.adapters.readers import kineto_text as text
 from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
-from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, FullFile, Header, Slice, loose_events
+from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, FullFile, Header, Slice, untyped_events
 from pytest_perfgate.adapters.system.files import uncollected
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -48,7 +48,7 @@ def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
         return traces_of(columns, header)
 
 
-def write_half() -> None:
+def send_second_part() -> None:
     """Read from an offset, in a child, and send columns and header, or the error."""
     path, start = Path(sys.argv[1]), int(sys.argv[2])
     with uncollected():
@@ -115,10 +115,10 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
     marks = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
     if start in {b"{", b"["} and any(mark in head for mark in marks):
         return True
-    return start == b"{" and len(head) >= _HEAD and _opens_later(path)
+    return start == b"{" and len(head) >= _HEAD and _events_start_later(path)
 
 
-def _opens_later(path: Path) -> bool:
+def _events_start_later(path: Path) -> bool:
     """Return whether a list of events follows a header longer than the first bytes, as in traces of large jobs."""
     tail, behind = b"", 0
     try:
@@ -225,10 +225,10 @@ def _repaired_document(data: bytes, offset: int, path: Path, first: Exception) -
     try:
         return WHOLE.decode(clean)
     except msgspec.ValidationError:
-        loose = _loose(clean, offset, path)
+        loose = _decoded_untyped(clean, offset, path)
     except msgspec.DecodeError:
         raise _malformed(first, data, offset, path) from first
-    events = loose_events(loose.get("traceEvents"))
+    events = untyped_events(loose.get("traceEvents"))
     names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
     return FullFile(events=events, **names)
 
@@ -243,7 +243,7 @@ def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> 
         try:
             return LIST.decode(clean)
         except msgspec.ValidationError:
-            return loose_events(_loose(clean, offset, path))
+            return untyped_events(_decoded_untyped(clean, offset, path))
         except msgspec.DecodeError:
             raise _malformed(first, chunk, offset, path) from first
 
@@ -258,7 +258,7 @@ def _decoded_header(chunk: bytes, path: Path) -> Header:
         raise _malformed(broken, clean, 0, path) from broken
 
 
-def _loose(clean: bytes, offset: int, path: Path) -> Any:
+def _decoded_untyped(clean: bytes, offset: int, path: Path) -> Any:
     try:
         return msgspec.json.decode(clean)
     except msgspec.DecodeError as broken:
@@ -331,7 +331,7 @@ def middle(path: Path) -> int | None:
 @contextmanager
 def child(path: Path, start: int) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that reads from ``start`` to the end and writes its columns to standard output."""
-    code = "from pytest_perfgate.adapters.readers.kineto import write_half; write_half()"
+    code = "from pytest_perfgate.adapters.readers.kineto import send_second_part; send_second_part()"
     folder = str(Path(__file__).resolve().parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *filter(None, sys.path)])}
     command = [sys.executable, "-c", code, str(path), str(start)]

@@ -271,7 +271,7 @@ UNREADABLE = Slice(ph="X", cat="that is not an event")
 """Stands for something that is not an event, so that it is counted among those left out."""
 
 
-def loose_events(array: object) -> list[Slice]:
+def untyped_events(array: object) -> list[Slice]:
     """Return the events of untyped JSON, converted one by one."""
     return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in array] if isinstance(array, list) else []
 

@@ -205,7 +205,7 @@ def _resources(counters: Mapping[str, Counter]) -> Resources | None:
         registers=int(registers),
         shared=int(static or 0),
         source="ncu",
-        unsaid=("shared",) if static is None or dynamic is None else (),
+        unstated=("shared",) if static is None or dynamic is None else (),
     )
 
 

@@ -42,7 +42,7 @@ def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
     """Return every kernel launch of these reports, in their order."""
     with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
         parts = [_part(Path(path), Path(room) / f"{number}.ncu-rep") for number, path in enumerate(paths)]
-        reports = _read_apart([part for part in parts if isinstance(part, _Report)], Path(room) / "kernels")
+        reports = _read_in_child([part for part in parts if isinstance(part, _Report)], Path(room) / "kernels")
         return tuple(facts for part in parts for facts in (next(reports) if isinstance(part, _Report) else part))
 
 
@@ -72,7 +72,7 @@ def _part(path: Path, plain: Path) -> _Report | tuple[KernelFacts, ...]:
         return tuple(parse_csv(data, place))
     version = _VERSION.search(data)
     notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
-    return _Report(str(path), place, check_whole(data, place), notes)
+    return _Report(str(path), place, check_not_cut(data, place), notes)
 
 
 def _unpacked(data: bytes, place: str) -> bytes:
@@ -82,7 +82,7 @@ def _unpacked(data: bytes, place: str) -> bytes:
         raise PerfgateError("ncu-report", f"the gzip file is damaged or cut short: {error}", place=place) from error
 
 
-def _read_apart(reports: Sequence[_Report], result: Path) -> Iterator[tuple[KernelFacts, ...]]:
+def _read_in_child(reports: Sequence[_Report], result: Path) -> Iterator[tuple[KernelFacts, ...]]:
     """Yield the kernels of each report, read in another process: ncu's module crashes in one with torch and CUPTI."""
     from pytest_perfgate.adapters.system.processes import run_captured
 
@@ -255,7 +255,7 @@ _BLOCK_VERSION = 7  # the known version of the container; others are not checked
 _RESULTS, _PAYLOAD = 2, 5  # the fields of a block's header with the number of its results and of its bytes
 
 
-def check_whole(data: bytes, place: str) -> int:
+def check_not_cut(data: bytes, place: str) -> int:
     """Return the number of results that the blocks announce, if their form is known.
 
     Raise if the chain of blocks does not end with the file: the library would silently read only a part.
@@ -387,7 +387,7 @@ def _by_address(action: Any, name: str) -> Mapping[int, float]:
 
 
 def main(todo: str, result: str) -> None:
-    """Write the kernels of each report, or its error, into a file of its own for ``_read_apart``."""
+    """Write the kernels of each report, or its error, into a file of its own for ``_read_in_child``."""
     for number, (path, place, announced) in enumerate(msgspec.msgpack.decode(Path(todo).read_bytes())):
         try:
             outcome = ("", "", tuple(_read_here(Path(path), place, announced)))

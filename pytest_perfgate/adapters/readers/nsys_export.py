@@ -89,7 +89,7 @@ def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
     return process >> 24, device, context
 
 
-def _insist_on_times(db: Connection, table: str) -> None:
+def _require_numeric_times(db: Connection, table: str) -> None:
     """Check a table once for times that are texts: SQL would sort them after every number, and sum them."""
     if table in db.checked or not {"start", "end"} <= db.columns(table).keys():
         return
@@ -215,7 +215,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
-        _insist_on_times(self._db, tables.RUNTIME)
+        _require_numeric_times(self._db, tables.RUNTIME)
         return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
@@ -247,7 +247,7 @@ class Export:
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         own = f"{_TOUCHES} AND start < {high} AND end > {low}"
-        _insist_on_times(self._db, tables.RUNTIME)
+        _require_numeric_times(self._db, tables.RUNTIME)
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
         best: dict[tuple[int, str], ApiTotal] = {}
@@ -258,7 +258,7 @@ class Export:
         return tuple(best.values())
 
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-        _insist_on_times(self._db, tables.RUNTIME)
+        _require_numeric_times(self._db, tables.RUNTIME)
         return read_timed(self._db, low, high, kinds)
 
 
@@ -348,7 +348,7 @@ def read_facts(db: Connection) -> ExportFacts:
     meta = _metadata(db)
     filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
     graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
-    _insist_on_times(db, tables.RANGES)
+    _require_numeric_times(db, tables.RANGES)
     return ExportFacts(
         path=str(db.path),
         product=meta.get("EXPORT_PRODUCT_VERSION", ""),
@@ -365,7 +365,7 @@ def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int
     """Yield, by table, device activities without a start or an end, or longer than a day."""
     for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
         if table in filled and {"start", "end"} <= db.columns(table).keys():
-            _insist_on_times(db, table)
+            _require_numeric_times(db, table)
             odd = f"NOT ({tables.TIMED}) OR end - start > {_DAY}"
             count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE {odd}")[0][0])
             if count:

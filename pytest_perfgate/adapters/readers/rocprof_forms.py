@@ -275,7 +275,7 @@ def _sizes(*cells: str) -> Resources | None:
         shared=int(shared or 0),
         stack=int(stack or 0),
         source="rocprof",
-        unsaid=tuple(name for name, number in (("shared", shared), ("stack", stack)) if number is None),
+        unstated=tuple(name for name, number in (("shared", shared), ("stack", stack)) if number is None),
     )
 
 

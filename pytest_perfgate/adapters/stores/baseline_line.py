@@ -157,7 +157,7 @@ _TITLE = re.compile(rf"{TITLE}\Z", re.ASCII)
 
 def render_figure(figure: Figure) -> str:
     """Return ``registers: 128``; a name that could be taken for a field of ours gets empty brackets."""
-    title = f"{figure.title}()" if not figure.labels and is_taken(figure.title) else figure.title
+    title = f"{figure.title}()" if not figure.labels and is_reserved(figure.title) else figure.title
     return f"{title if _TITLE.match(title) else render_key(title)}: {_figure_value(figure)}"
 
 
@@ -185,7 +185,7 @@ def figure_of(text: str) -> Figure | None:
 
 
 @lru_cache(maxsize=4096)
-def is_taken(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """Return whether a name could be meant as a field of ours; one with brackets could not."""
     first = [*FORMER, *(field for field in FIELDS if field not in FORMER.values())]
     renamed = difflib.get_close_matches(name, FORMER.values(), n=1, cutoff=_NEAR_RENAMED)
@@ -257,7 +257,7 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
 
 def _is_figure(name: str, node: Node) -> bool:
     """Return whether a field may be an accepted figure; a name that resembles one of our fields is a typo."""
-    return name not in FIELDS and isinstance(node, str) and not is_taken(name)
+    return name not in FIELDS and isinstance(node, str) and not is_reserved(name)
 
 
 def _foreign(name: str, place: str) -> PerfgateError:

@@ -170,7 +170,7 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
         return ""
     written = {name: render_line(name, baseline) for name, baseline in put.items()}
     lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
-    result = "\n".join(_spliced(lines, entries, written, removed)) + "\n"
+    result = "\n".join(_edited_lines(lines, entries, written, removed)) + "\n"
     if not _holds(result, names, place, device):
         result = _rewritten(entries, written, removed, device)
         _check_written(result, names, place, device)
@@ -182,7 +182,7 @@ def is_in_windows_lines(text: str) -> bool:
     return 2 * text.count("\r\n") > text.count("\n")
 
 
-def _spliced(
+def _edited_lines(
     lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], removed: set[str]
 ) -> list[str]:
     """Return the lines with some replaced, removed and added, each new one before the next name."""

@@ -76,7 +76,7 @@ class Records:
                 samples.unlink(missing_ok=True)
                 raise
             self.pointer.point(path.name)
-        self._forget(path)
+        self._remove_old(path)
         return path
 
     def read(self, source: str = "") -> RunReport:
@@ -121,7 +121,7 @@ class Records:
         """Return every record here, oldest first."""
         return tuple(sorted(self.folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)))
 
-    def _forget(self, new: Path) -> None:
+    def _remove_old(self, new: Path) -> None:
         with contextlib.suppress(OSError):
             for path in (old for old in self.paths()[:-_KEPT] if old != new):  # a clock may have been set back
                 path.with_suffix(".samples").unlink(missing_ok=True)

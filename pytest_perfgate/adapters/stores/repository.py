@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.base_revision import BaseRevision
-from pytest_perfgate.adapters.system.git import SilentError, ask_git, paths_of, texts_at
+from pytest_perfgate.adapters.system.git import NoAnswerError, ask_git, paths_of, texts_at
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
 
@@ -160,7 +160,7 @@ class GitRepository:
         answers = self._git(*look, "--", *self._but_lines()), self._git(*_OTHERS, *_CODE)
         return any(answers) or (None in answers and self.head() != "")
 
-    def strays(self, baselines: str) -> tuple[str, ...]:
+    def untracked(self, baselines: str) -> tuple[str, ...]:
         """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""
         folder = f"{baselines.strip('/')}/"
         paths = [path for path in self._paths(*_OTHERS, ".", *_ELSEWHERE) if not _ending(path)]
@@ -240,7 +240,7 @@ def touched(
         here = paths_of(run(*look, "--untracked", "--", "*.py"), nothing=1)
         paths = sorted(differing & {*here, *there})
         then = texts_at(run, revision, paths)
-    except SilentError:
+    except NoAnswerError:
         return None
     return {path: (then.get(path), _read_text(root / path)) for path in paths}
 
@@ -258,7 +258,7 @@ def pages_alone(root: Path, run: Run, revision: str, below: str, folder: str) ->
         look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
         if "" in endings or (words and paths_of(run(*look), nothing=1)):
             return None
-    except SilentError:
+    except NoAnswerError:
         return None
     return tuple(edited)
 
@@ -269,7 +269,7 @@ def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder:
 
     try:
         then = texts_at(run, revision, paths)
-    except SilentError:
+    except NoAnswerError:
         return frozenset()
     texts = ((path, text) for path in paths for text in (then.get(path), _read_text(root / path)) if text is not None)
     others = {path for path, text in texts if "\n" in path or not is_own(path[len(folder) :], text)}

@@ -199,7 +199,7 @@ def _acquired(path: Path) -> int | None:
     """Return the handle of the locked file, or None while another process holds it."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        if try_lock(handle) and _is_still(handle, path):
+        if try_lock(handle) and _names_open_file(handle, path):
             os.ftruncate(handle, 0)
             os.write(handle, str(os.getpid()).encode())
             return handle
@@ -210,7 +210,7 @@ def _acquired(path: Path) -> int | None:
     return None
 
 
-def _is_still(handle: int, path: Path) -> bool:
+def _names_open_file(handle: int, path: Path) -> bool:
     """Return whether the path still names the open file, which its last owner may have removed before our lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())

@@ -262,21 +262,21 @@ def _is_pointer(path: Path) -> bool:
         return False
 
 
-class SilentError(Exception):
+class NoAnswerError(Exception):
     """Raised when git does not answer."""
 
 
 def paths_of(result: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
     """Return the paths that git lists; ``nothing`` is its exit code for an empty list."""
     if result is None or result.returncode not in {0, nothing}:
-        raise SilentError
+        raise NoAnswerError
     return [path for path in result.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
 def blobs_of(result: subprocess.CompletedProcess[bytes] | None, paths: Sequence[str]) -> dict[str, str]:
     """Return the texts that ``git cat-file --batch`` printed for these paths, in their order."""
     if result is None or result.returncode:
-        raise SilentError
+        raise NoAnswerError
     blobs, rest = {}, result.stdout
     for path in paths:
         head, _, rest = rest.partition(b"\n")

@@ -326,7 +326,7 @@ class Undisturbed:
     def __enter__(self) -> None:
         self._collecting = gc.isenabled()
         gc.disable()
-        self._go_on = [] if _unwatched() else [_profiling(), _tracing(), *_monitored()]
+        self._go_on = [] if _is_unobserved() else [_profiling(), _tracing(), *_monitored()]
 
     def __exit__(self, *_: object) -> None:
         for go_on in self._go_on:
@@ -335,7 +335,7 @@ class Undisturbed:
             gc.enable()
 
 
-def _unwatched() -> bool:
+def _is_unobserved() -> bool:
     """Return whether nothing observes, which is usual; it is checked between samples, so it must be fast."""
     return sys.gettrace() is None and sys.getprofile() is None and (_MONITORING is None or not _tools())
 

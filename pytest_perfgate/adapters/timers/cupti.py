@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.timers.bench import (
     queue_availability,
     queue_of,
 )
-from pytest_perfgate.adapters.timers.event_pairs import believable
+from pytest_perfgate.adapters.timers.event_pairs import check_plausible
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.model.device import Availability, SupportsCuda
 from pytest_perfgate.model.errors import PerfgateError
@@ -157,7 +157,7 @@ class CuptiTimer:
         activities = [_activity([r for r in records if r.call == call], call) for call in ids]
         ours = [r for r in records if r.call in ids]
         if count > 1:  # a lone call is the first after CUPTI started, shows its records, and is no sample
-            believable(max(r.end for r in ours) - min(r.start for r in ours), passed, count, self.name)
+            check_plausible(max(r.end for r in ours) - min(r.start for r in ours), passed, count, self.name)
         return activities
 
 

@@ -145,7 +145,7 @@ def empty_pair(runtime: QueueRuntime) -> EmptyPair:
     return EmptyPair(overhead=median(readings))
 
 
-def believable(lasted: float, passed: float, count: int, timer: str) -> None:
+def check_plausible(lasted: float, passed: float, count: int, timer: str) -> None:
     """Raise if a device reports more work than the host waited for: one of their clocks is wrong.
 
     Wrapped times and those of other events show in the same way. Calls in one queue do not overlap, and all of them are
@@ -178,7 +178,7 @@ def idle_pairs(bench: TimedCall) -> list[float]:
         bench.runtime.synchronize()
     passed = bench.clock() - begun
     durations = list(checked_readings(read(pairs), "events"))
-    believable(sum(durations), passed, TRIALS, "events")
+    check_plausible(sum(durations), passed, TRIALS, "events")
     return durations
 
 
@@ -195,7 +195,7 @@ def queued(bench: TimedCall, pairs: EventPairs, calls: int = 1) -> tuple[list[fl
     ended = clock()
     durations = read(pairs)
     checked_readings(durations, "events")
-    believable(sum(durations), ended - begun, len(durations), "events")
+    check_plausible(sum(durations), ended - begun, len(durations), "events")
     if calls > 1:
         durations = [duration / calls for duration in durations]
     return durations, ended - enqueued < 0.1 * (ended - begun)
@@ -290,7 +290,7 @@ def _work_after(bench: TimedCall, calls: int) -> HostView:
         ended = clock()
         waits_after.append(ended - passed)
         lasted += read(EventPairs([(start, end)]))
-        believable(lasted[-1], ended - begun, 1, "events")
+        check_plausible(lasted[-1], ended - begun, 1, "events")
         waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
     usual = median(idle)
     return HostView(

@@ -16,8 +16,8 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     OtherQueues,
     agreement_note,
     allocate,
-    believable,
     calibrated,
+    check_plausible,
     chunk_of,
     find_other_work,
     idle_pairs,
@@ -207,7 +207,7 @@ class BlockingTimer:
             raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
         passed = bench.clock() - begun
         (duration,) = checked_readings(read(pair), self.name)
-        believable(duration, passed, 1, self.name)
+        check_plausible(duration, passed, 1, self.name)
         return duration / calls
 
 

@@ -107,7 +107,7 @@ def pictures_document(analysis: Analysis) -> Document:
     return Document(title=f"Pictures of {analysis.subject}", subtitle=analysis.window, blocks=blocks)
 
 
-def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
+def with_pictures_first(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
     """Return the page with all its pictures, or those of these names, first or after the section of its answer."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
     drawn, _ = _draw_all(replace(analysis, pictures=chosen))

@@ -29,16 +29,16 @@ from pytest_perfgate.core.analysis.trace.comparison import (
     PARTS,
     UNLIKE,
     Lines,
-    comparative_fair,
     comparative_rough,
     comparison_document,
     edit_block,
+    neutral_comparison,
+    no_common_metrics,
     pair_metrics,
     pair_table,
     timeline_pair_table,
     tree_metrics,
-    unlike_metrics,
-    whole_slowdown,
+    window_slowdown,
 )
 from pytest_perfgate.core.analysis.trace.matching import (
     Edit,
@@ -51,7 +51,7 @@ from pytest_perfgate.core.analysis.trace.matching import (
     edits,
 )
 from pytest_perfgate.core.analysis.trace.operators import collectives, selection_table
-from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
+from pytest_perfgate.core.analysis.trace.report import name_of, neutral_report
 from pytest_perfgate.core.analysis.trace.survey import MOST, OUTSIDE, survey
 from pytest_perfgate.core.analysis.trace.tree import forest
 from pytest_perfgate.core.render.words import pair_of_names
@@ -155,7 +155,7 @@ class Kineto:
             what = f"compat={choices.compat} applies to one trace, not to a comparison"
             raise PerfgateError("trace-option", what, fix="compare without it, or inspect each side with it")
         reference, target = self._single("reference", before), self._single("target", after)
-        alike = set(reference.devices) == set(target.devices) and not choices.says_of_reference()
+        alike = set(reference.devices) == set(target.devices) and not choices.has_reference_hardware()
         sides = ((reference, choices if alike else choices.of_reference), (target, choices))
         catalogue = self._catalogue()
         stacks = partial(self._read, frames=True)
@@ -281,16 +281,18 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=_metrics(lines, (ops, exact, categories, kernels), differing, host=host) if alike else unlike_metrics(),
+        metrics=_metrics(lines, (ops, exact, categories, kernels), differing, host=host)
+        if alike
+        else no_common_metrics(),
         views={
             "report": overview,
             **_pair_pages(partial(_page, subject, note), lines, (ops, exact, categories, kernels)),
             "collectives": lambda: _page(subject, note, "Collectives", sent()),
             "tree": lambda: _page(subject, note, "Call trees", edit_block(differing, compared=alike)),
             "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
-            "reference": lambda: standalone_fair(content_of(before)),
-            "target": lambda: standalone_fair(content_of(after)),
-            "fair": lambda: comparative_fair(subject, lines, exact, roofs),
+            "reference": lambda: neutral_report(content_of(before)),
+            "target": lambda: neutral_report(content_of(after)),
+            "fair": lambda: neutral_comparison(subject, lines, exact, roofs),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note, sent()),
         },
         findings=_findings(exact),
@@ -355,7 +357,7 @@ def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
 def _metrics(lines: Lines, pairs: Pairs, differing: Sequence[Edit], *, host: bool) -> MetricSet:
     ops, exact, categories, kernels = pairs
     return (
-        whole_slowdown(*lines, ON_HOST if host else PARTS)
+        window_slowdown(*lines, ON_HOST if host else PARTS)
         | _by_scope(op=ops, category=categories, kernel=kernels)
         | pair_metrics("op", [pair for pair in exact if pair.detail])
         | tree_metrics(differing)

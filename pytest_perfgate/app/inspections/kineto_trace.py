@@ -279,7 +279,7 @@ class TraceOptions:
         """Return the options for the reference of a comparison, with the device and peaks of the reference."""
         return replace(self, device=self.reference, peak=self.reference_peak, bandwidth=self.reference_bandwidth)
 
-    def says_of_reference(self) -> bool:
+    def has_reference_hardware(self) -> bool:
         """Return whether the options describe the reference's hardware."""
         return bool(self.reference or self.reference_peak or self.reference_bandwidth)
 

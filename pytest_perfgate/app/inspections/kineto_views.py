@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import rates, tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, wants_replay, window_class
-from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, job_sentence, meeting_document
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, collectives_document, job_sentence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
@@ -23,14 +23,14 @@ from pytest_perfgate.core.analysis.trace.passes import (
     replay_ir,
     stack_document,
 )
-from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, meeting_metrics
+from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, collective_metrics
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
     analysis_document,
     name_of,
+    neutral_report,
     report_document,
-    standalone_fair,
-    standalone_rough,
+    rough_report,
     subtitle,
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
@@ -108,8 +108,8 @@ def analysis_of(view: TraceView) -> Analysis:
     subject = name_of(view.survey)
     meeting = JobCollectives(parts=collectives(view.survey, rank), present=frozenset({rank}))
     views = _pages(subject, lambda: iter((view,)))
-    own = {"ranks": lambda: meeting_document(meeting, subject)}
-    metrics = view.metrics() | meeting_metrics(meeting) | _unobservable()
+    own = {"ranks": lambda: collectives_document(meeting, subject)}
+    metrics = view.metrics() | collective_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
@@ -133,12 +133,12 @@ def job_analysis(job: TraceJob, again: Callable[[], Iterator[TraceView]]) -> Ana
     problems = tuple(problem for one in job.ranks for problem in one.problems)
     views = _pages(subject, again)
     own = {
-        "ranks": lambda: meeting_document(meeting, subject),
+        "ranks": lambda: collectives_document(meeting, subject),
         "analysis": lambda: _of_job(job, subject, views["analysis"]()),
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
     }
-    metrics = job.metrics | meeting_metrics(meeting) | _unobservable()
+    metrics = job.metrics | collective_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
@@ -183,8 +183,8 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
         "selection": page("Kernel selection", lambda view: selection_table(view.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "analysis": lambda: _analysis_page(first()),
-        "fair": lambda: standalone_fair(content_of(first())),
-        "rough": lambda: standalone_rough(content_of(first())),
+        "fair": lambda: neutral_report(content_of(first())),
+        "rough": lambda: rough_report(content_of(first())),
         "stack": lambda: _stack(first()),
     }
 
@@ -258,7 +258,7 @@ def _overview(job: TraceJob, subject: str) -> Document:
         blocks=(
             Paragraph(text=job_sentence(job)),
             _ranks_section(job),
-            *meeting_document(job.meeting, subject).blocks,
+            *collectives_document(job.meeting, subject).blocks,
             Section(title="Findings", blocks=(findings_block(job.findings),)),
         ),
     )
@@ -270,7 +270,7 @@ def _of_job(job: TraceJob, subject: str, page: Document) -> Document:
     blocks = (
         Paragraph(text=job_sentence(job)),
         *_ranks_section(job, _GLANCE).blocks,
-        *meeting_document(job.meeting, subject).blocks,
+        *collectives_document(job.meeting, subject).blocks,
     )
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))

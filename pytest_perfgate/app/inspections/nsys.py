@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference, window_texts
-from pytest_perfgate.core.analysis.nsys.lanes import ExportContent, check_copies, check_distinct, hidden_talkers, lanes
+from pytest_perfgate.core.analysis.nsys.lanes import ExportContent, by_namespace, check_copies, check_distinct, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import (
     findings,
     invalid_findings,
@@ -197,7 +197,7 @@ def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -
         what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, fix="read it without compat")
     low, high = min(window.start for window in chosen.values()), max(window.end for window in chosen.values())
-    kernels = export.kernels(low, high, hidden_talkers(export.full_names(), reading))
+    kernels = export.kernels(low, high, by_namespace(export.full_names(), reading))
     if not len(kernels):
         ran = export.extents()
         if not ran:
@@ -259,7 +259,7 @@ def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding
     totals = [
         (name, total)
         for file, export in enumerate(exports)
-        for total in export.kernel_totals(-_FAR, _FAR, hidden_talkers(export.full_names(), job.reading))
+        for total in export.kernel_totals(-_FAR, _FAR, by_namespace(export.full_names(), job.reading))
         if (name := ranked.get((file, total.pid, total.device), without_rank))
     ]
     calls = [call for file, export in enumerate(exports) for call in _calls(job, file, export)]

@@ -339,7 +339,7 @@ def compared_files(
     return judge(measurement, limits, baseline=line, context=context).verdicts
 
 
-def ungated(limits: Iterable[Limit]) -> None:
+def refuse_changes_without_base(limits: Iterable[Limit]) -> None:
     """Refuse limits on a change without anything to compare with."""
     for limit in limits:
         if limit.compare is not Compare.FIGURE:

@@ -112,7 +112,7 @@ def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
     return result
 
 
-def idle_behind(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -> int:
+def idle_after_waits(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -> int:
     """Return how long a device idled after calls that wait for it, from a wait's start until the next work."""
     # A gap counts if a wait ends in it; a wait that ends while the device works has cost nothing.
     begun, done = waits

@@ -59,8 +59,8 @@ class Trend:
         self.entries = entries if all(alike) else [*compress(entries, alike)]
         self.levels = array("d", compress(every, alike))
         self.runs = self.entries or entries  # including those of a case without a time
-        self.accepted = accepted if _measured_alike(newest, accepted) else None
-        self.anchor = anchor if _measured_alike(newest, anchor) else None
+        self.accepted = accepted if _was_measured_alike(newest, accepted) else None
+        self.anchor = anchor if _was_measured_alike(newest, anchor) else None
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
@@ -127,7 +127,7 @@ def _surroundings(entries: Iterable[HistoryEntry]) -> dict[str, list[str]]:
     return facts
 
 
-def _measured_alike(entry: HistoryEntry, line: Baseline | None) -> bool:
+def _was_measured_alike(entry: HistoryEntry, line: Baseline | None) -> bool:
     """Return whether a line was measured in the same way."""
     if line is None or not line.time:
         return False
@@ -301,7 +301,7 @@ def findings_document(every: Findings, *, since: str = "", stale_days: int = STA
     if every.gone:
         blocks.append(Section(title="Went away", blocks=(_by_commit_table(every.gone),)))
     if every.unseen:
-        blocks.append(Section(title=f"No run for {stale_days} days", blocks=(_unseen(every.unseen),)))
+        blocks.append(Section(title=f"No run for {stale_days} days", blocks=(_stale_table(every.unseen),)))
     period = f"since {since[:10]}, " if since else ""
     return Document(
         title="Regressions", subtitle=f"{period}{plural(every.cases, 'case')} in {plural(every.runs, 'run')}",
@@ -375,7 +375,7 @@ def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) ->
     return Table(columns=tuple(columns), rows=tuple(rows))
 
 
-def _unseen(every: Sequence[StaleCase]) -> Table:
+def _stale_table(every: Sequence[StaleCase]) -> Table:
     columns = Column.header("case | device | last")
     rows = tuple((printable(str(one.key)) if one.key else "all", one.device, one.when[:16]) for one in every)
     return Table(columns=columns, rows=rows)

@@ -371,7 +371,7 @@ def of_longest(metrics: MetricSet, name: str) -> Metric | None:
 
 def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     """Yield limits that were missed or not measured, and unhealthy figures."""
-    from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
+    from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy_metrics
 
     several = len({case.device for case in cases} - {""}) > 1
     for case in cases:
@@ -385,7 +385,7 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
         if archs and device is not None and device.kind == "host":  # the figures are of the device of a report
             name = f"{case.key} ({', '.join(sorted(archs))})"
         numbers = {key: metric.value for key, metric in longest.items()}
-        yield from (f"{name}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
+        yield from (f"{name}: {health_sentence(row, number, numbers)}" for row, number in unhealthy_metrics(numbers))
 
 
 def _missed(verdict: Verdict) -> str:

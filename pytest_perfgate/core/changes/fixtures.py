@@ -19,6 +19,7 @@ from pytest_perfgate.core.changes.source import (
     branches,
     content_of,
     defined,
+    dump_of,
     first_name,
     is_fixture,
     lines_at_import,
@@ -26,7 +27,6 @@ from pytest_perfgate.core.changes.source import (
     module_of,
     names_of,
     parts_of,
-    said_by,
     tests_in,
     tree_of,
     used_names,
@@ -61,7 +61,7 @@ def fixture_sources(
         above = {place: conftest for place, conftest in conftests.items() if is_above(place, path)}
         named = _with_requested({*used_names(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
-            sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
+            sides = [_used_from(side, other, path, module, named) for side in changed[other]]
             beside = [_by_others(side, other, {**above, path: module}, named) for side in changed[other]]
             parts.setdefault(other, set()).update(changed_names(*sides) | changed_names(*beside))
     return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
@@ -98,35 +98,35 @@ def imported(path: str, texts: Mapping[str, str]) -> Sequence[str]:
     files = [path]
     for place in files:  # which grows meanwhile
         taken = [(module, level, EVERY) for module, level, _ in imports(module_of(texts[place]))]
-        files += [other for other in texts if other not in files and any(_name_taken(t, place, other) for t in taken)]
+        files += [other for other in texts if other not in files and any(_name_from(t, place, other) for t in taken)]
     return files[1:]
 
 
-def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
+def _used_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
     """Return what a test file uses of one side of another file."""
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
         return meanings_for(text, named)
     if not (_helps(other) or is_above(other, path)):
-        return _meanings_of_values(text, _names_of(_taken_names(module), path, other))
+        return _meanings_of_values(text, _names_of(_names_from_modules(module), path, other))
     names = _names_of(_used_names(module), path, other)
     meanings = dict(_meanings(text, {name.removesuffix("()") for name in names}))
-    if is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in imports(module)):
+    if is_above(other, path) or any(_name_from((*taken[:2], EVERY), path, other) for taken in imports(module)):
         meanings |= meanings_at_import(text)
     return meanings
 
 
 def _names_of(taken: Iterable[_Taken], path: str, other: str) -> set[str]:
     """Return those of the taken names that are of this other file."""
-    return {name for one in taken if (name := _name_taken(one, path, other))}
+    return {name for one in taken if (name := _name_from(one, path, other))}
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
     """Return what a test's file, conftests and packages above it load, or use, of one side of another file."""
     users: dict[str, str] = {}
     for place, module in above.items():
-        if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
+        if any(_name_from((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
             users.update(meanings_for(text, named))
-        taken = {name for where, level, name in imports(module) if _name_taken((where, level, EVERY), place, other)}
+        taken = {name for where, level, name in imports(module) if _name_from((where, level, EVERY), place, other)}
         if taken and _helps(other):
             names = {name.removesuffix("()") for name in _names_of(_used_names(module), place, other)}
             users.update({**_meanings(text, names), **meanings_at_import(text)})
@@ -223,7 +223,7 @@ def _imported_names(module: ast.Module) -> Scope:
 
 
 @_of_a_file
-def _taken_names(module: ast.Module) -> Iterator[_Taken]:
+def _names_from_modules(module: ast.Module) -> Iterator[_Taken]:
     """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
     scope, sources = defined(module.body), _imported_names(module)
     marks = chain.from_iterable(marks for _, marks in marks_in(module))
@@ -264,7 +264,7 @@ def _imported(sources: Scope, dotted: str, suffix: str) -> Iterator[_Taken]:
             yield (module, 0, f"{name}{suffix}")
 
 
-def _name_taken(taken: _Taken, path: str, other: str) -> str:
+def _name_from(taken: _Taken, path: str, other: str) -> str:
     """Return the name if it is taken from this other file, else ""."""
     module, level, name = taken
     place = _place_of(other)
@@ -364,7 +364,7 @@ def _conftest_imports(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     lines = [line for line in body if isinstance(line, (ast.Import, ast.ImportFrom))]
     used = set(used_names(line for line in body if line not in lines))
     for name, node in (imported for line in lines if not _of_python(line) for imported in names_of(line)):
-        text = said_by([node])
+        text = dump_of([node])
         yield f"{_IMPORT}{text}", "" if name in used else text
 
 

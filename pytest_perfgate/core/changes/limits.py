@@ -164,7 +164,7 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
     fresh = [limit for limit in now if replace(limit, text="", source="") not in before]
     same = [limit for limit in now if limit not in fresh]
     lost = [was for was in then if not any(_implies(limit, was) for limit in same)]
-    successors = _taken_successors(lost, fresh)
+    successors = _pop_successors(lost, fresh)
     added = [_limit_text(limit) for limit in fresh if limit.source == "marker"]
     without += f"; new: {', '.join(added)}" if added else ""
     for at, was in enumerate(lost):
@@ -175,7 +175,7 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
             yield f"{_limit_text(was)} -> {without}", LOOSER
 
 
-def _taken_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Limit]:
+def _pop_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Limit]:
     """Take the limits that replace lost ones out of the new ones, and return them by the place of the lost one."""
     successors: dict[int, Limit] = {}
     for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same

@@ -123,7 +123,7 @@ def statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
 def lines_at_import(body: Iterable[ast.stmt], scope: Scope) -> Parts:
     """Return the statements with effects at import as one part, with all names that they reach; none without any."""
     lines = list(_with_effects(body))
-    return {LOOSE: said_by(lines) + str(sorted(meaning(used_names(lines), scope).items()))} if lines else {}
+    return {LOOSE: dump_of(lines) + str(sorted(meaning(used_names(lines), scope).items()))} if lines else {}
 
 
 def _with_effects(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -159,7 +159,7 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, alwa
     apart = meaning(used_names(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
     dumped = {name: content_of(node) for name, node in values.items()}
-    return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
+    return {ITSELF: dump_of(own), AROUND: dump_of(around), PARAMETERS: dump_of(marks), **dumped, **by_value, **parts}
 
 
 def _decorators(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.expr]:
@@ -203,7 +203,7 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
     while waiting:
         name = waiting.pop()
         if name in scope and name not in meanings:
-            meanings[name] = said_by(scope[name])
+            meanings[name] = dump_of(scope[name])
             waiting |= set(used_names(scope[name]))
     return meanings
 
@@ -282,7 +282,7 @@ def _fixture_names(statement: ast.stmt) -> Iterator[str]:
 
 def is_fixture(nodes: Iterable[ast.AST]) -> bool:
     """Return whether these definitions of one name are of a fixture."""
-    return any("'fixture'" in said_by(getattr(node, "decorator_list", ())) for node in branches(nodes))
+    return any("'fixture'" in dump_of(getattr(node, "decorator_list", ())) for node in branches(nodes))
 
 
 def assigned(lines: Iterable[ast.stmt]) -> Values:
@@ -312,7 +312,7 @@ def _names_of_line(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield from names_of(line)
 
 
-def said_by(nodes: Iterable[ast.AST]) -> str:
+def dump_of(nodes: Iterable[ast.AST]) -> str:
     return "\n".join(map(content_of, nodes))
 
 

@@ -83,13 +83,13 @@ def _paired(lost: Sequence[str], candidates: Sequence[str], among: Callable[[str
     """Pair each lost test with the most similar remaining candidate."""
     free = set(candidates)
     for name in lost:
-        match = _like(name, [candidate for candidate in among(name) if candidate in free])
+        match = _most_similar(name, [candidate for candidate in among(name) if candidate in free])
         if match:
             free.remove(match)
             yield name, match
 
 
-def _like(name: str, new: Sequence[str]) -> str:
+def _most_similar(name: str, new: Sequence[str]) -> str:
     """Return the new test with the most similar own name, without the path; "" if none is similar."""
     tests: dict[str, str] = {}
     path, _, own_name = name.partition("::")
@@ -106,11 +106,11 @@ def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests of other functions with the same parameters and call."""
-    groups = grouped(new, _rest)
-    return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
+    groups = grouped(new, _parameters_of)
+    return lambda name: groups.get(_parameters_of(name), ()) if _parameters_of(name) else ()
 
 
-def _rest(name: str) -> str:
+def _parameters_of(name: str) -> str:
     return _function_of(name.partition("::")[2])[1]
 
 

@@ -13,7 +13,6 @@ from pytest_perfgate.core.judge.accepted_line import (
     FigureStep,
     Signature,
     anchored,
-    apart_from,
     between_runs,
     carried,
     committed,
@@ -28,6 +27,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     uncompared,
     unconfirmed,
     unexplained,
+    why_separate,
     with_run,
 )
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
@@ -120,7 +120,7 @@ class Proposal:
         )
 
     @property
-    def creeps(self) -> bool:
+    def drifts_too_far(self) -> bool:
         """Return whether CI fails this acceptance: a slower step, far from the anchor."""
         before, after = self.before, self.after
         if before is None or after is None or before.local:
@@ -194,7 +194,7 @@ def _decision(
     apart = ""
     if add and before is not None and change is not Change.OTHER:
         still = change is Change.KEPT
-        apart = apart_from(before, measurement, signature, still=still, far=_fails(report, before, time))
+        apart = why_separate(before, measurement, signature, still=still, far=_fails(report, before, time))
         if not apart:
             counted = _counted_already(before, time, signature)
             if counted:
@@ -228,7 +228,7 @@ def _with_kept_time(
     # Other programs only slow a run, so a faster one that detects more is the better estimate, and a slower one is not.
     if _runs_out(before, signature):
         return Proposal(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
-    if _saw_more(report, before) and -before.detects <= shifted <= 0:
+    if _is_better_evidence(report, before) and -before.detects <= shifted <= 0:
         own = signature if signature.named else replace(signature, why="")  # among many cases it is a reason for others
         return Proposal(report=report, change=Change.LESS_NOISY, before=before, after=carried(line, before, own))
     if signature.anchor and before.anchor:
@@ -241,7 +241,7 @@ def _with_kept_time(
     return Proposal(report=report, change=Change.KEPT, before=before, why=why)
 
 
-def _saw_more(report: CaseReport, before: Baseline) -> bool:
+def _is_better_evidence(report: CaseReport, before: Baseline) -> bool:
     """Return whether this run is better evidence of the same time: less noisy, or with more processes."""
     processes = report.measurement.processes if report.measurement else ()
     detects, more = detectable(report) or 0.0, 0 < before.processes < len(processes)
@@ -304,7 +304,7 @@ def _lacking(report: RunReport, count: int) -> str:
     return ""
 
 
-def unmoved(decision: Proposal) -> Proposal:
+def refuse_unconfirmed(decision: Proposal) -> Proposal:
     """Refuse a slower time if base and head were equally fast: the line would hide a slowdown of that size."""
     if decision.change is not Change.SLOWER or not _machine_moved(decision.report):
         return decision
@@ -313,7 +313,7 @@ def unmoved(decision: Proposal) -> Proposal:
     return Proposal(report=decision.report, change=Change.MOVED, before=decision.before, why=why)
 
 
-def unasked(decision: Proposal, families: Mapping[str, bool]) -> Proposal:
+def refuse_unneeded(decision: Proposal, families: Mapping[str, bool]) -> Proposal:
     """Refuse a new line that no limit needs: the next complete run would report it as superfluous."""
     # ``families`` are those with a limit on a mean, and whether one of these is on the slowdown.
     report, before = decision.report, decision.before

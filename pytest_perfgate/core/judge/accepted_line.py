@@ -42,7 +42,7 @@ class Signature:
     """Whether the line's commit and this one differ only in accepted lines and pages."""
     pages: str = ""
     """The pages that differ between the line's commit and this one, in words."""
-    strays: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
     """Files beside the code that no commit holds and git does not ignore, which code may read."""
 
 
@@ -192,7 +192,7 @@ def counts_run(before: Baseline, signature: Signature, same: str) -> str:
     return f"the line was made from {same}" if same and not before.counted and len(commits) < 2 else ""
 
 
-def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
+def why_separate(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
     """Return why a run is not one more of a line's; "" if it is."""
     # Another end needs a reason. Another time counts only for the same code with the same software, and one that is
     # slower by more than the limit only with a reason: judged by the line before, it would fail.
@@ -203,8 +203,8 @@ def apart_from(before: Baseline, measurement: Measurement, signature: Signature,
     committed = bool(before.commit) and not before.commit.endswith(DIRTY)
     if not committed or not (signature.same_code or short_commit(before.commit) == short_commit(signature.commit)):
         return f"its code may differ from that of {before.commit or 'the line'}"
-    if signature.strays:
-        return f"{first_of(signature.strays, _NAMED)} {'is' if len(signature.strays) == 1 else 'are'} in no commit"
+    if names := signature.untracked:
+        return f"{first_of(names, _NAMED)} {'is' if len(names) == 1 else 'are'} in no commit"
     then = before.surroundings
     differences = then.differences(surroundings(measurement)) if then is not None else ()
     if differences:

@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Proposal
-from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, apart_from, carried, counts_run, signed_line
+from pytest_perfgate.core.judge.accepted_line import (
+    FigureStep,
+    Signature,
+    carried,
+    counts_run,
+    signed_line,
+    why_separate,
+)
 from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, selected_figures
 from pytest_perfgate.core.judge.readings import COUNTS, better_of, comparable
 from pytest_perfgate.core.metric_kinds import by_name
@@ -53,7 +60,7 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
             metrics = {key: metric for key, metric in metrics.items() if key not in accepted}
             if not metrics:
                 return replace(decision, change=Change.COUNTED, why=why)
-        apart = apart_from(before, measurement, signature, still=False, far=_fails(report))
+        apart = why_separate(before, measurement, signature, still=False, far=_fails(report))
     steps = tuple(_steps(report, measurement, metrics, accepted, add=add, again=add and not apart))
     figures = dict(accepted)
     for step in steps:

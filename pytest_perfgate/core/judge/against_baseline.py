@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.context import (
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look
-from pytest_perfgate.core.judge.samples import base_words, busy_processors, excused, resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.samples import base_words, busy_processors, excused, shift_metric, with_confirmation
 from pytest_perfgate.core.judge.suspects import (
     AGAINST,
     ROUNDS,
@@ -178,7 +178,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
     facts = (*facts, *far_in_turns(paired, trial.timing.time if trial.timing else math.inf))
     if _beyond_chance(metric, trial):
         facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))
-    return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
+    return with_confirmation(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
 
 def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) -> bool:

@@ -65,7 +65,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return Ruling(Outcome.INVALID, why, (step,), metric=metrics[0])
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
-        return max(rulings, key=lambda ruling: _badness(limit, ruling))
+        return max(rulings, key=lambda ruling: _severity_of(limit, ruling))
     if trial.unheld:
         return _unbaselined(limit, trial, trial.unheld, metrics[0])
     rulings = [_by_builds(limit, metric, _ruling(limit, metric, trial), trial) for metric in metrics]
@@ -74,10 +74,10 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
     if rulings[0].figure is None or limit.metric in trial.several:
         rulings += _missing_figures(limit, trial)
-    return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
+    return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _severity_of(limit, ruling))
 
 
-def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
+def _severity_of(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     if ruling.metric is None or ruling.figure is None:
         return _ORDER.index(ruling.outcome), 0.0
     moved = limit.change(ruling.metric.value, ruling.figure.value)

@@ -77,14 +77,14 @@ def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
     """Return rulings of one limit, worst outcome first, within an outcome the farthest beyond the limit."""
     less_is_worse = limit.operator in {Operator.AT_LEAST, Operator.MORE}
 
-    def badness(ruling: Ruling) -> tuple[int, float]:
+    def severity_of(ruling: Ruling) -> tuple[int, float]:
         if ruling.metric is None:
             return _SEVERITY.index(ruling.outcome), 0.0
         number = ruling.metric.value
         far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else number
         return _SEVERITY.index(ruling.outcome), -far if less_is_worse else far
 
-    return sorted(rulings, key=badness, reverse=True)
+    return sorted(rulings, key=severity_of, reverse=True)
 
 
 def missing_siblings(name: str, scope: Labels, present: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
@@ -114,7 +114,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if (uncollected := not_in_the_report(limit, trial.metrics)) and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
-    return _outside_scope(limit, trial.metrics, others) if others else _never_taken(limit, trial)
+    return _outside_scope(limit, trial.metrics, others) if others else _metric_not_taken(limit, trial)
 
 
 def _outside_scope(limit: Limit, metrics: MetricSet, others: Sequence[Metric]) -> Ruling:
@@ -127,7 +127,7 @@ def _outside_scope(limit: Limit, metrics: MetricSet, others: Sequence[Metric]) -
     return Ruling(Outcome.NOT_MEASURED, text, fails=True)
 
 
-def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+def _metric_not_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Return the ruling on a metric that is missing altogether, with what would take it."""
     absent = trial.metrics.missing(limit.metric)
     if limit.metric == SPEEDUP:  # another reference that cannot be compared is not the reason
@@ -182,14 +182,14 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
             metric=metric,
             evidence=_in_turns(metric, trial),
         )
-    if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
+    if keeps is False and metric.name == SPEEDUP and disturbed_by_others(metric, limit.bound, trial):
         sentence = "busy programs may explain the miss: they slow two calls by different amounts"
         again = f"on a quieter machine: {trial.rerun} --perfgate=full"
         return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
     return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(limit, metric, trial)
 
 
-def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
+def disturbed_by_others(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
     """Return whether other programs kept processors busy during a speed-up that is near its limit."""
     processes = trial.measurement.processes
     if len(processes) < 2 or bound <= 0 or not busy_processors(processes):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_limit import interval_keeps
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
-from pytest_perfgate.core.judge.policy import contested
+from pytest_perfgate.core.judge.policy import verdicts_to_decide
 from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import (
     base_words,
@@ -246,9 +246,9 @@ def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
     return min((limit.bound for limit in meant if _allows(limit)), default=UNASKED)
 
 
-def contested_limit(report: CaseReport) -> float:
+def limit_to_decide(report: CaseReport) -> float:
     """Return the slowdown that counts for a case that two builds decide, from its open verdicts."""
-    return min((v.limit.bound for v in contested(report, ci=True) if _allows(v.limit)), default=UNASKED)
+    return min((v.limit.bound for v in verdicts_to_decide(report, ci=True) if _allows(v.limit)), default=UNASKED)
 
 
 def _allows(limit: Limit) -> bool:

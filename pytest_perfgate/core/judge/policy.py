@@ -181,7 +181,7 @@ def suspect_figures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple(v for v in verdicts if v.outcome is Outcome.SUSPECT and _open_figure(v))
 
 
-def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
+def verdicts_to_decide(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
     """Return verdicts that two builds decide: all but those that the accepted time cleared by itself."""
     # Outside of CI, a case without a line is left to be accepted by hand.
     open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
@@ -212,7 +212,7 @@ def by_commit(
     open_: dict[str, list[CaseKey]] = {}
     for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
         line = report.baseline
-        if not (contested(report, ci=ci) or key in means) or not (base or line):
+        if not (verdicts_to_decide(report, ci=ci) or key in means) or not (base or line):
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
         slower = line is not None and line.runs > 1 and suspects(report.verdicts)

@@ -57,7 +57,7 @@ def _wait_ratios(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[flo
     """Return head over base by waits, which no CPU time shows; 1 unless one build waits longer in every round."""
     sides = complete([(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)])
     ratios = [after / before for before, after in sides]
-    if not _all_apart(sides, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
+    if not _all_differ(sides, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
         return [1.0] * len(bases)
     return ratios
 
@@ -88,10 +88,10 @@ def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
     # At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
     clocks = complete([(base.clock_hz, head.clock_hz) for base, head in turns])
     watts = complete([(base.watts, head.watts) for base, head in turns])
-    return _all_apart(clocks, CLOCKS_APART) or _all_apart(watts, WATTS_APART)
+    return _all_differ(clocks, CLOCKS_APART) or _all_differ(watts, WATTS_APART)
 
 
-def _all_apart(pairs: Sequence[tuple[float, float]], least: float) -> bool:
+def _all_differ(pairs: Sequence[tuple[float, float]], least: float) -> bool:
     logs = [math.log(after / before) for before, after in pairs]
     if not logs:
         return False
@@ -387,7 +387,7 @@ def base_words(paired: Paired) -> str:
     return f"{base} in {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
 
 
-def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
+def with_confirmation(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
     """Return a ruling with the confirming figure, and the screening's figure below it."""
     if paired.without_rounds:
         return ruling._replace(metric=None)

@@ -136,7 +136,7 @@ def merged(
 ) -> RunReport:
     """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate."""
     # ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
-    _check_alike(sources)
+    _check_same_settings(sources)
     reports = [source.report for source in sources]
     shards = [shard for report in reports for shard in report.shards]
     groups = _groups([(source.place, shard) for source in sources for shard in source.report.shards])
@@ -189,7 +189,7 @@ def _on_host(shard: Shard) -> bool:
     return not shard.device or shard.device.startswith(_HOST)
 
 
-def _check_alike(sources: Sequence[Source]) -> None:
+def _check_same_settings(sources: Sequence[Source]) -> None:
     """Check what all shards of all devices must have in common."""
     for source in sources:
         if not source.report.shards:

@@ -77,8 +77,8 @@ class Suite:
 
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
-    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports), *_doubtful(reports)]
+    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_unapplied(reports, suite)]
+    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports), *_too_fast(reports)]
     notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports), *_far_in_turns(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
@@ -130,7 +130,7 @@ def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=text, names=names)
 
 
-def _doubtful(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+def _too_fast(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases that became ten times faster, as a call does that returns before its work is done."""
     faster = [(r.key, v.metric) for r in reports for v in r.verdicts if v.outcome is Outcome.IMPROVED and v.metric]
     names = [f"{key}: {signed(one.value)}" for key, one in faster if one.name == "slowdown" and one.value <= _TENTH]
@@ -162,7 +162,7 @@ def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
         )
 
 
-def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
+def _unapplied(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Yield limits that were not applicable to any case."""
     places: dict[tuple[str, tuple[str, ...]], list[tuple[Verdict, str]]] = {}
     for report in reports:
@@ -341,10 +341,10 @@ def slow_cards(reports: Iterable[CaseReport]) -> tuple[SlowCard, ...]:
         if times and card and report.baseline.time > 0:
             cards = pace.setdefault(device.key, {})
             cards.setdefault(card, []).append(times[0].value / report.baseline.time)
-    return tuple(slow for device, cards in sorted(pace.items()) for slow in _behind(device, cards))
+    return tuple(slow for device, cards in sorted(pace.items()) for slow in _slow_cards(device, cards))
 
 
-def _behind(device: str, cards: Mapping[str, list[float]]) -> Iterator[SlowCard]:
+def _slow_cards(device: str, cards: Mapping[str, list[float]]) -> Iterator[SlowCard]:
     for card, ratios in sorted(cards.items()):
         others = [ratio for name, some in cards.items() if name != card for ratio in some]
         if min(len(ratios), len(others)) < _FEW:

@@ -26,9 +26,9 @@ from pytest_perfgate.core.judge.samples import (
     indistinguishable,
     is_host,
     power_facts,
-    resting_on_arms,
     slow_words,
     time_to_decide,
+    with_confirmation,
 )
 from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, degrees_of_freedom, predict, prior
@@ -174,7 +174,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     if slower:
         how = slow_words(paired) or "slower"
         confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _examine_or_accept(trial), facts)
-        return resting_on_arms(confirmed, suspicion.metric, paired, processes)
+        return with_confirmation(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, cause_commands(trial), facts)
@@ -186,7 +186,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return ruling._replace(policy="moved_by_change")
         explained = paired.moved or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if explained else DOCTOR,), facts)
-    return resting_on_arms(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, processes)
+    return with_confirmation(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, processes)
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:

@@ -322,7 +322,7 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
             raise written.fault("limit-unit", "k is no prefix of items: it could be their first letter", span, fix)
         return number * dict(DECIMAL)[named[1]], Dimension.RATE
     if measured:
-        raise _misfit(written, span, dimension, measured, head)
+        raise _unit_fault(written, span, dimension, measured, head)
     if any(op.value in unit for op in Operator):
         raise written.fault("limit-syntax", "one limit compares once", span, "write two limits, each in its own string")
     raise written.fault(
@@ -333,7 +333,7 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     )
 
 
-def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
+def _unit_fault(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
     metric, _, _ = head.partition(" ")
     what = f"'{unit}' measures {noun(measured)}, '{metric}' is {noun(dimension)}"

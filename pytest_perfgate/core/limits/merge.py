@@ -32,15 +32,15 @@ _FAR = frozenset({"configuration", "default", "command line"})
 def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
     """Join layers, the closest last: each replaces the same keys of earlier layers, on the devices it names."""
     # Two limits of one layer on the same key both apply: ``registers >= 32`` beside ``registers <= 128``.
-    return reduce(_laid_over, (tuple(layer) for layer in layers), ())
+    return reduce(_overridden, (tuple(layer) for layer in layers), ())
 
 
-def _laid_over(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    remaining = (_shadowed(limit, [n for n in near if n.key == limit.key]) for limit in far)
+def _overridden(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    remaining = (_remaining_limit(limit, [n for n in near if n.key == limit.key]) for limit in far)
     return (*(limit for limit in remaining if limit is not None), *near)
 
 
-def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
+def _remaining_limit(limit: Limit, rivals: list[Limit]) -> Limit | None:
     """Return what remains of a limit beside closer ones: None, or the limit except on their devices."""
     if not rivals:
         return limit
@@ -173,23 +173,23 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 def named(names: Iterable[str]) -> Selects:
     """Return a selection by names: a whole node id, one without parameters, a test's own name, a file, a folder."""
-    spelled = (name.strip() for name in names)
-    paths = (name if "::" in name else name.replace("\\", "/") for name in spelled)
+    explicit_selection = (name.strip() for name in names)
+    paths = (name if "::" in name else name.replace("\\", "/") for name in explicit_selection)
     wanted = [path.removeprefix("./") for path in paths]
-    return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
+    return lambda key: any(_is_explicit(key, name) or _lies_in(key, name) for name in wanted)
 
 
-def spelled(names: Iterable[str]) -> Selects:
+def explicit_selection(names: Iterable[str]) -> Selects:
     """Return a selection by names of the tests themselves, and not of files or folders."""
     wanted = [name.strip() for name in names]
-    return lambda key: any(_is_spelled(key, name) for name in wanted)
+    return lambda key: any(_is_explicit(key, name) for name in wanted)
 
 
 def _lies_in(key: CaseKey, name: str) -> bool:
     return key.path == name or key.path.startswith(name.rstrip("/") + "/")
 
 
-def _is_spelled(key: CaseKey, name: str) -> bool:
+def _is_explicit(key: CaseKey, name: str) -> bool:
     whole, test = str(key), key.test
     forms = (
         whole,
@@ -361,9 +361,9 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """Return (fault, what was probably meant) if the limit names an instruction that does not exist."""
     if limit.metric not in COUNTS:
         return None
-    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, has_instruction, is_pattern, whole_name
+    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, has_instruction, is_pattern, opcode_name
 
-    opcode = whole_name(limit.labels)
+    opcode = opcode_name(limit.labels)
     if not opcode or is_pattern(opcode):
         return None
     opcodes = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}

@@ -321,7 +321,7 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
     if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
         text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
         yield f"warning  {tiny} of {plural(len(shown), 'case')} {text}"
-    if far := sum(d.creeps for d in shown):
+    if far := sum(d.drifts_too_far for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 
 
@@ -343,7 +343,7 @@ def acceptance_warning(decision: Proposal) -> str:
     if decision.detects is not None:
         text = f"the smallest slowdown this run can detect is {detectable(decision.detects)}"
         warnings.append(f"{text}. {_AGAIN}")
-    return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
+    return "; ".join([*warnings, *([TOO_FAR] if decision.drifts_too_far else [])])
 
 
 def decision_lines(decision: Proposal) -> Iterator[str]:

@@ -16,18 +16,18 @@ from pytest_perfgate.core.render.drawing import (
     Axis,
     Frame,
     area,
+    complete_drawing,
     dot,
     grid,
-    haloed,
     legend,
     line,
     margin,
+    outlined_text,
     percent,
     responsive,
     rule,
     shortened,
     text_width,
-    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import plural, quantity
@@ -121,7 +121,7 @@ def _bars(
     if note:
         marks.append(words(left, y + 12, shortened(note, width - left), colour=SOFT))
         y += 18
-    return whole_drawing(width, y + 4, marks, alt)
+    return complete_drawing(width, y + 4, marks, alt)
 
 
 def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]
         share = f"{amount / whole * 100:.0f} %"
         yield area(x, y, wide, _LINE - 8, fill, f"{row.label}: {text} {amount / whole * 100:.1f} %")
         if text_width(share) + 6 <= wide and len(row.amounts) > 1:
-            yield haloed(x + wide / 2, y + 15.5, share)
+            yield outlined_text(x + wide / 2, y + 15.5, share)
         x += wide
 
 
@@ -219,7 +219,7 @@ def sparkline(numbers: Sequence[float]) -> str:
 _LEADING, _FEWEST = regex(r"^([ ▁-█]+)  (?=[^ ▁-█])"), 8
 
 
-def squeezed(text: str, by: int) -> str:
+def with_shorter_sparkline(text: str, by: int) -> str:
     """Return a text whose leading sparkline is so much shorter: columns that join keep the highest."""
     line = _LEADING.match(text)
     left = len(line[1]) - by if line else 0
@@ -295,8 +295,8 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
                     title = f"{_time(low)} to {_time(up)}: {share * 100:.1f} %"
                     marks.append(area(x + at * wide + 0.5, y0 - tall, wide - 1, tall, kind, title))
         x, y = frame.at(short, high)
-        marks += [rule((x, y), frame.at(short, 0), dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
-        return whole_drawing(width, frame.height, marks, alt)
+        marks += [rule((x, y), frame.at(short, 0), dash="4 3"), outlined_text(x + 4, y + 11, _time(short), "start")]
+        return complete_drawing(width, frame.height, marks, alt)
 
     key = ["kernels", "their time"]
     bars = [
@@ -340,7 +340,7 @@ def occupancy_stairs(alt: str, panels: Sequence[Panel], bars: Sequence[Bar] = ()
             x, y = (number % across) * wide, (number // across) * tall
             body = "".join(_panel(panel, wide, tall, high, "" if number % across else "warps"))
             marks.append(f'<g transform="translate({x},{y})">{body}</g>')
-        return whole_drawing(width, math.ceil(len(panels) / across) * tall, marks, alt)
+        return complete_drawing(width, math.ceil(len(panels) / across) * tall, marks, alt)
 
     return responsive("occupancy", draw, alt, (), bars)
 
@@ -362,7 +362,7 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
         yield rule((x, y), frame.at(panel.cliff, 0), colour=OTHER, dash="4 3", wide=1.6)
         turned = x > width * 0.6
         text = f"falls past {panel.text(panel.cliff)}"
-        yield haloed(x - 4 if turned else x + 4, y + 11, text, "end" if turned else "start")
+        yield outlined_text(x - 4 if turned else x + 4, y + 11, text, "end" if turned else "start")
     if panel.here is not None:
         x, y = frame.at(*panel.here)
         yield rule((x, y - 7), (x, frame.top), colour=SOFT)
@@ -393,8 +393,8 @@ def mfu_of_steps(alt: str, steps: Sequence[tuple[str, float]]) -> Picture:
         x, y = frame.at(frame.x.high, mean)
         marks = [*grid(frame), rule((frame.left, y), (x, y), dash="5 4"), line(frame, list(enumerate(figures)))]
         marks += [dot(frame, at, one, title=f"step {steps[at][0]}: {text(one)}") for at, one in enumerate(figures)]
-        marks.append(haloed(frame.left + 6, frame.top + 10, f"mean {text(mean)} (dashed)", "start"))
-        return whole_drawing(width, frame.height, marks, alt)
+        marks.append(outlined_text(frame.left + 6, frame.top + 10, f"mean {text(mean)} (dashed)", "start"))
+        return complete_drawing(width, frame.height, marks, alt)
 
     spark = f"{sparkline(figures[-60:])}  {text(min(figures))} to {text(max(figures))}"
     return responsive("mfu", draw, alt, (), [Bar(label=label, text=spark)])

@@ -104,10 +104,10 @@ class Frame:
 
 def picture(frame: Frame, marks: Sequence[str], alt: str) -> str:
     """Return a whole drawing: frame, ticks, then the marks."""
-    return whole_drawing(frame.width, frame.height, [*grid(frame), *marks], alt)
+    return complete_drawing(frame.width, frame.height, [*grid(frame), *marks], alt)
 
 
-def whole_drawing(width: float, height: float, marks: Sequence[str], alt: str) -> str:
+def complete_drawing(width: float, height: float, marks: Sequence[str], alt: str) -> str:
     """Return a whole drawing of these marks, with the patterns that they use under unique names."""
     body = "".join(marks)
     own = f"p{zlib.crc32(f'{width}{alt}{body}'.encode()):08x}"
@@ -168,7 +168,7 @@ def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str =
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{weight}>{escape(text)}</text>'
 
 
-def haloed(x: float, y: float, text: str, anchor: str = "middle") -> str:
+def outlined_text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     """Return text over a pattern, with an edge in the paper's colour that keeps it readable."""
     plain = words(x, y, text, anchor=anchor)
     return plain.replace("<text ", f'<text paint-order="stroke" stroke="{PAPER}" stroke-width="3.5" ', 1)

@@ -70,7 +70,7 @@ def family_sections(
 
 def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
     """Return the same for a terminal."""
-    lines = list(_misspelt(cases := list(cases), pivots))
+    lines = list(_unmatched_pairs(cases := list(cases), pivots))
     for section in family_sections(cases, pivots, drawn=False):
         if isinstance(section, Section):
             tables = [block for block in section.blocks if isinstance(block, Table)]
@@ -78,7 +78,7 @@ def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str
     return lines
 
 
-def _misspelt(cases: Sequence[CaseReport], pivots: Sequence[str]) -> Iterator[str]:
+def _unmatched_pairs(cases: Sequence[CaseReport], pivots: Sequence[str]) -> Iterator[str]:
     """Yield the pairs with a parameter that no test has."""
     known = {name for case in cases if case.measurement for name, _ in case.measurement.params}
     for pair in pivots if known else ():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
 from pytest_perfgate.core.render.block import render_block, render_blocks, unlinked
-from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, urgency, verdict_table
+from pytest_perfgate.core.render.report import by_outcome, families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
     clip,
@@ -264,7 +264,7 @@ def escape(text: str) -> str:
 
 def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     """Return Markdown with a short summary and folded details, or only with what needs attention."""
-    cases = sorted(report.cases, key=urgency)
+    cases = sorted(report.cases, key=by_outcome)
     shown_cases = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
     lines = [f"### perfgate: {headline(report)}", ""]
     edits = own_gate_lines(report.cases, report.notes)
@@ -282,12 +282,12 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"
     families, count = tuple(families_of(report, drawn=False)), plural(len(cases), "case")
-    lines += [_calm_page(families, 2, _COMMENT_ROWS), ""] if families else []
-    table = _calm_page((verdict_table(cases),), 1, 10 * _COMMENT_ROWS)
+    lines += [_short_page(families, 2, _COMMENT_ROWS), ""] if families else []
+    table = _short_page((verdict_table(cases),), 1, 10 * _COMMENT_ROWS)
     return "\n".join([*lines, f"<details><summary>All {count}</summary>\n", table, "", "</details>\n"])
 
 
-def _calm_page(blocks: Sequence[Block], level: int, most: int) -> str:
+def _short_page(blocks: Sequence[Block], level: int, most: int) -> str:
     page = Document(title="", blocks=tuple(_brief(block, most) for block in blocks))
     return unlinked(render_markdown(page, level).partition("\n")[2].strip())
 
@@ -337,7 +337,7 @@ class CommentWords:
 
     def annotations(self, report: RunReport) -> tuple[Annotation, ...]:
         """Return an annotation on each of the worst tests that need attention."""
-        cases = sorted(report.cases, key=urgency)
+        cases = sorted(report.cases, key=by_outcome)
         return tuple(
             Annotation(
                 path=case.key.path,

@@ -14,14 +14,14 @@ from pytest_perfgate.core.render.drawing import (
     SOFT,
     Axis,
     area,
+    complete_drawing,
     filled,
-    haloed,
     legend,
+    outlined_text,
     responsive,
     rule,
     shortened,
     text_width,
-    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import quantity, signed
@@ -88,7 +88,7 @@ def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
             room = (width - left - 2.0) * group.length / longest
             drawn, y = _group(group, (left, max(room, 40.0)), y, narrow=narrow)
             marks += drawn
-        return whole_drawing(width, y, marks, alt)
+        return complete_drawing(width, y, marks, alt)
 
     return responsive(name, draw, alt, (), [bar for group in groups for bar in _sparks(group, several=len(groups) > 1)])
 
@@ -198,7 +198,7 @@ def _words(group: Group, lane: Lane, place: tuple[float, float, float]) -> Itera
         middle = left + ((start + end) / 2 - group.start) * scale
         half = text_width(text) / 2
         if 2 * half + 4 <= (end - start) * scale and middle - half > last:
-            yield haloed(middle, y + 14, text)
+            yield outlined_text(middle, y + 14, text)
             last = middle + half
 
 
@@ -234,7 +234,7 @@ def icicle(alt: str, root: Node) -> Picture:
                 break
         deep = max((depth for depth, _ in drawn), default=0)
         marks += [mark for _, mark in drawn]
-        return whole_drawing(width, top + (deep + 1) * _ROW + 4, marks, alt)
+        return complete_drawing(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
     return responsive("tree", draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
 
@@ -247,7 +247,7 @@ def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared
     yield depth, area(x, y, wide, _ROW - 2, fill, label_text)
     label = shortened(label_text if text_width(label_text) <= wide - 8 else node.name, wide - 8)
     if label:
-        yield depth, haloed(x + 4, y + 15, label, "start")
+        yield depth, outlined_text(x + 4, y + 15, label, "start")
     if depth + 1 >= _DEEPEST:
         return
     small = 0.0

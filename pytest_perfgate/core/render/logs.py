@@ -69,7 +69,7 @@ def render_entry(
     shared = {place_of(key, metrics) for key, metrics in bare}
     for key, metrics in measured:
         if place_of(key, metrics) not in shared:
-            instead = partial(_unshown, key)
+            instead = partial(_unrendered_case, key)
             before_it = known.get(place_of(key, metrics))
             lines += shown(partial(_case_lines, key, metrics, before_it), instead)
             lines += [*_gated_lines(cases, metrics), ""]
@@ -126,7 +126,7 @@ def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
     return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
 
-def _unshown(key: CaseKey, why: str) -> list[str]:
+def _unrendered_case(key: CaseKey, why: str) -> list[str]:
     return [f"### {_one_line(str(key))}", "", _one_line(why)]
 
 
@@ -356,7 +356,7 @@ def _entries_table(entries: Sequence[HistoryEntry], accepted: Baseline | None, c
         (Column(name="time", dimension=_TIME), [s.time for s in entries]),
         (
             Column(name="against accepted"),
-            [_history_change(s.time, accepted.time if accepted and _like(s, accepted) else None) for s in entries],
+            [_history_change(s.time, accepted.time if accepted and _resembles(s, accepted) else None) for s in entries],
         ),
         (Column(name="against the one before"), [_history_change(s.time, then) for s, then in zip(entries, before)]),
         (Column(name="new level"), [new.get(at, "") for at in range(len(entries))]),
@@ -369,14 +369,14 @@ def _entries_table(entries: Sequence[HistoryEntry], accepted: Baseline | None, c
 
 def anchored(entries: Sequence[HistoryEntry], baseline: Baseline | None) -> str:
     """Return how far runs drifted from their fixed anchor, or else the accepted time; "" within the limit."""
-    alike = [s for s in entries if baseline is not None and _like(s, baseline)]
+    alike = [s for s in entries if baseline is not None and _resembles(s, baseline)]
     drifted = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
     if drifted is None or not drifted.alarms or drifted.steps < 2:  # a single run is not a drift
         return ""
     return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}"
 
 
-def _like(entry: HistoryEntry, line: Baseline) -> bool:
+def _resembles(entry: HistoryEntry, line: Baseline) -> bool:
     """Return whether a run was measured like the accepted time, as far as both record it."""
     then = line.identity
     return not entry.identity or then is None or entry.identity == how_measured(then, at_limit=line.limited)

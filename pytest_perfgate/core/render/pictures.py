@@ -19,16 +19,16 @@ from pytest_perfgate.core.render.drawing import (
     Frame,
     Place,
     box,
+    complete_drawing,
     distinct_ticks,
     dot,
     grid,
-    haloed,
     line,
     margin,
+    outlined_text,
     responsive,
     rule,
     text_width,
-    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
@@ -154,7 +154,7 @@ def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
         marks += _strip(_binned(shown, axis), (left, y + each - 4), (room, each - 8))
         y += each
     marks.append(words(left + room / 2, bottom + 32, f"{axis.label}; higher is more often", anchor="middle"))
-    return whole_drawing(width, bottom + 40, marks, alt)
+    return complete_drawing(width, bottom + 40, marks, alt)
 
 
 def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _levels_across(
         y = down[0] - 5 - 17 * (len(references) - 1 - row)
         yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=reference.dash, wide=2)
         half = text_width(text) / 2
-        yield haloed(min(max(x, half + 2), left + room - half), y, text)
+        yield outlined_text(min(max(x, half + 2), left + room - half), y, text)
 
 
 def rounds_picture(case: CaseReport) -> Picture | None:
@@ -208,8 +208,8 @@ def rounds_picture(case: CaseReport) -> Picture | None:
         marks = [*grid(frame), rule(*(frame.at(x, bound) for x in (0.0, math.inf)), colour=OTHER, dash="5 4", wide=2)]
         marks += [_needle(frame, at, one) for at, one in enumerate(changes, 1)]
         sides = ((high, frame.top + 10, "slower"), (low, frame.height - frame.bottom - 6, "faster"))
-        marks += [haloed(frame.left + 4, y, text, "start") for change, y, text in sides if change]
-        return whole_drawing(width, frame.height, marks, alt)
+        marks += [outlined_text(frame.left + 4, y, text, "start") for change, y, text in sides if change]
+        return complete_drawing(width, frame.height, marks, alt)
 
     return responsive("rounds", draw, alt, (), [Bar(label="rounds", text=" ".join(map(signed, changes[:12])))])
 
@@ -308,7 +308,7 @@ def _history(width: int, title: str, shown: Line, alt: str) -> str:
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
     up = distinct_ticks(Axis(low=low, high=max(known) + room, label=name_of, zero=of.raised,
-              whole=of.are_whole(known), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
+              whole=of.are_integers(known), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = (34 if title else 14) + 16 * (1 + max((row for *_, row in steps), default=-1))
@@ -324,7 +324,7 @@ def _history(width: int, title: str, shown: Line, alt: str) -> str:
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += [_entry(frame, at, one, of) for at, one in enumerate(entries)]
-    return whole_drawing(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
+    return complete_drawing(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
 
 
 def _end_of(name: str, width: int) -> str:
@@ -351,7 +351,7 @@ def _reference_lines(frame: Frame, references: Sequence[ReferenceLine], of: Figu
         yield rule(start, end, colour=OTHER, dash=reference.dash, wide=1.6)
         text = f"{reference.name} {of.text(reference.time)}"
         y = start[1] - 5 if start[1] > frame.top + 16 else start[1] + 15
-        yield haloed(end[0] - 4 if row == 0 else start[0] + 6, y, text, "end" if row == 0 else "start")
+        yield outlined_text(end[0] - 4 if row == 0 else start[0] + 6, y, text, "end" if row == 0 else "start")
 
 
 def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[float, str, float, int]]:

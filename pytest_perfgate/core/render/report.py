@@ -59,7 +59,7 @@ def run_document(
     report: RunReport, history: History | None = None, *, drawn: bool = True, width: int = WIDTH
 ) -> Document:
     """Return the whole run, the worst first, with pictures unless they could not be shown."""
-    cases = sorted(report.cases, key=urgency)
+    cases = sorted(report.cases, key=by_outcome)
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report)), *_notes(report)]
     details = tuple(Code(text=block) for block in render_blocks(loud, width))
@@ -77,7 +77,7 @@ def run_document(
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
 
 
-def urgency(case: CaseReport) -> tuple[int, float, str]:
+def by_outcome(case: CaseReport) -> tuple[int, float, str]:
     """Return the order of a report: the worst outcome first, of equal ones the slowest."""
     slower = 0.0 if case.worst in _QUIET else slower_by(case)
     return (-_ORDER.index(case.worst), -slower, str(case.key))
@@ -142,7 +142,7 @@ def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[st
     return family_lines(cases, pivots)
 
 
-def led_by_findings(document: Document) -> Document:
+def with_findings_first(document: Document) -> Document:
     """Return a page with its findings before its tables, since readers begin at the top."""
     leading = [block for block in document.blocks if isinstance(block, Section) and block.title == "Findings"]
     first = next((at for at, block in enumerate(document.blocks) if isinstance(block, (Section, Table))), 0)

@@ -20,16 +20,16 @@ from pytest_perfgate.core.render.drawing import (
     Axis,
     Frame,
     Place,
+    complete_drawing,
     distinct_ticks,
     grid,
-    haloed,
     line,
+    outlined_text,
     responsive,
     rule,
     shortened,
     spread_out,
     text_width,
-    whole_drawing,
     words,
 )
 from pytest_perfgate.core.render.words import printable, quantity
@@ -80,7 +80,7 @@ def roofline(alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
         if ceiling.note:
             marks.append(words(4, y + 12, shortened(ceiling.note, width - 8), colour=SOFT))
             y += 18
-        return whole_drawing(width, y + 6, marks, alt)
+        return complete_drawing(width, y + 6, marks, alt)
 
     top = max(rate for _, rate in ceiling.peaks)
     bars = [
@@ -125,7 +125,7 @@ def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
     x, y = frame.at(top / band, top)
     yield rule((x, y), frame.at(top / band, frame.y.low), dash="3 4")
     for label in _labels(frame, ceiling):
-        yield haloed(label.x, label.y, label.text, label.anchor)
+        yield outlined_text(label.x, label.y, label.text, label.anchor)
 
 
 @value
@@ -296,7 +296,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
     of, times = trend.of, [entry.time for entry in trend.entries]
     up = distinct_ticks(Axis(low=frame.low, high=frame.high, label="", zero=of.raised,
-              whole=of.are_whole(times), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
+              whole=of.are_integers(times), binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     for time in up.ticks(5):
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'

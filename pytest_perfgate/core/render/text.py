@@ -78,7 +78,7 @@ _LEAST = 40
 
 def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
     """Yield the sentence, and bars if they fit: labels to the left, lengths, text to the right."""
-    from pytest_perfgate.core.render.charts import squeezed
+    from pytest_perfgate.core.render.charts import with_shorter_sparkline
 
     if not drawn.bars or room < _LEAST:
         yield f"[{drawn.alt}]"
@@ -96,7 +96,8 @@ def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
             continue
         name = bar.label if display_width(bar.label) <= label else f"{bar.label[: label - 1]}…"
         lengths = f"{_lengths(bar.parts, wide)}  " if wide >= 10 else ""
-        yield f"{name}{' ' * (label - display_width(name))}  {lengths}{squeezed(bar.text, label + beside + 2 - room)}"
+        text = with_shorter_sparkline(bar.text, label + beside + 2 - room)
+        yield f"{name}{' ' * (label - display_width(name))}  {lengths}{text}"
 
 
 def _lengths(parts: Sequence[float], wide: int) -> str:
@@ -129,7 +130,7 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     # Sentences above and below are wrapped, and do not change this form.
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not fits_width(lines, room) and table.rows:
-        ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
+        ways = [(columns, heads) for heads in (1, 2) for columns in _stacked_columns(table, room)]
         forms = [list(_stacked_figures(table, room, *way)) for way in ways]
         narrow = (room != _LOG or not fits_width(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
@@ -160,7 +161,7 @@ def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]
     return [line.replace(_TIED, " ") for line in lines]
 
 
-def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
+def _stacked_columns(table: Table, room: int) -> Iterator[list[int]]:
     """Yield which columns are placed above the figures: the longest one of text, or all of them."""
     rows = shown_rows(table)
     texts = [at for at, column in enumerate(table.columns) if not is_number(column)]

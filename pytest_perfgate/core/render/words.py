@@ -122,7 +122,7 @@ class FigureLevel:
     def text(self, level: float, digits: int = 4) -> str:
         return quantity(level - self.raised, self.dimension, digits)
 
-    def are_whole(self, levels: Iterable[float]) -> bool:
+    def are_integers(self, levels: Iterable[float]) -> bool:
         """Return whether all are counts without a fraction; a user's own number is a count to its tool."""
         return self.dimension is Dimension.COUNT and not any(round(level - self.raised, 9) % 1 for level in levels)
 
@@ -271,7 +271,7 @@ def edges(metric: Metric, *, change: bool, why: str = "", limit: Limit | None = 
     """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without one; a ``decided`` one may be wide."""
     if metric.interval is None:
         return ""
-    if not decided and says_nothing(metric, change=change):
+    if not decided and is_too_wide(metric, change=change):
         return f"[too wide to say{': ' if why else ''}{why}]"
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
@@ -299,7 +299,7 @@ def builds_note(cases: Iterable[CaseReport]) -> str:
     )
 
 
-def says_nothing(metric: Metric, *, change: bool) -> bool:
+def is_too_wide(metric: Metric, *, change: bool) -> bool:
     """Return whether the interval is wider than ten times either way, as of two processes that disagree."""
     base = 1.0 if change else 0.0
     value, low, high = (base + number for number in (metric.value, metric.low, metric.high))

@@ -51,7 +51,7 @@ def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> GateJud
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     settings: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
-        kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device, history=past,
+        kinds=by_name(), spawner=None, environment=Environment, with_measured_ceilings=lambda device: device, history=past,
         **{"baselines": lines, **settings},
     )  # type: ignore[arg-type]  # fmt: skip
     return GateJudge(tools, JudgeContext(today="2026-06-01"))

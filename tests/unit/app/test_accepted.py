@@ -89,9 +89,9 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     assert pair == ((replace(THEN, place="baselines"), here) if judges else (here, None))
     assert accepted_lines.missing(HOST.key) == (old,)
     for view in (accepted_lines, Accepted(tools)):
-        assert view.gone_for_good(HOST.key, [here], lambda _: True) == (() if judges else (old,))
-        assert view.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
-    assert Accepted(tools).gone_for_good(HOST.key, [], lambda _: True) == (old,)
+        assert view.removed_lines(HOST.key, [here], lambda _: True) == (() if judges else (old,))
+        assert view.removed_lines(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
+    assert Accepted(tools).removed_lines(HOST.key, [], lambda _: True) == (old,)
 
 
 def test_git_is_asked_once_for_a_file_of_many_cases_that_moved() -> None:

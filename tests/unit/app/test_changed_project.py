@@ -156,12 +156,14 @@ def test_a_test_that_moves_to_a_file_that_pytest_does_not_collect_is_named() -> 
     assert hidden_names({"test_t.py": (STATED, f"{STATED}\n")}, set(), {"test_t.py": "needs torch"}) == ()
 
 
-def test_a_hidden_test_is_named_beside_files_that_hide_nothing_and_a_deleted_one_is_not() -> None:
+def test_a_hidden_test_is_named_beside_files_that_hide_nothing_and_so_is_a_deleted_one() -> None:
     hides = STATED.replace("def test_a", "def tst_a")
     texts: Texts = {"test_t.py": (STATED, hides), "test_s.py": ("def test_c(): pass\n", "X = 1\n")}
     collected = {"test_t.py::TestOne::test_b"}
     assert hidden_names(texts, collected) == ("test_t.py::test_a: test_t.py::tst_a, and not collected",)
-    assert hidden_names({"test_t.py": (STATED, "")}, set()) == ()
+    gone = "gone, or not gated any more"
+    deleted = (f"test_t.py::TestOne::test_b: {gone}", f"test_t.py::test_a: {gone}")
+    assert hidden_names({"test_t.py": (STATED, "")}, set()) == deleted
 
 
 def test_a_file_that_this_machine_leaves_out_is_not_hidden_by_a_change_of_it() -> None:

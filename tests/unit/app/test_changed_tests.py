@@ -52,7 +52,7 @@ def fixture_notes(
             base=Base(commit=base),
             moved={},
             judging=lambda _measurement: (before, None),
-            came_with=lambda _measurement: came,
+            is_new_line=lambda _measurement: came,
         ),
         tools=SimpleNamespace(
             repository=SimpleNamespace(

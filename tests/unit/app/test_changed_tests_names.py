@@ -124,8 +124,8 @@ def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
 def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
     gate_judge = gate_judge_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
     new, same = (report.measurement for report in REPORTS)
-    assert (gate_judge.accepted.came_with(new), gate_judge.accepted.came_with(same)) == (True, False)
-    assert not gate_judge_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
+    assert (gate_judge.accepted.is_new_line(new), gate_judge.accepted.is_new_line(same)) == (True, False)
+    assert not gate_judge_of(baseline("test_uno", 2e6), base="").accepted.is_new_line(new)
 
 
 OLD_BODY = "import pk\n\n\ndef test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
@@ -143,7 +143,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **fields: Any) -> lis
             {str(KEY): fields.get("line", LINE)},
             {str(KEY): edited} if edited else {},
         ),
-        came_with=lambda _measurement: fields.get("came", False),
+        is_new_line=lambda _measurement: fields.get("came", False),
     )
     gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=fields.get("ci", True))),

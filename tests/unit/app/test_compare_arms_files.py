@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.app.changed_project import base_errors, with_files
 from pytest_perfgate.app.compare_arms import Comparison
-from pytest_perfgate.core.changes.tests import Versions
+from pytest_perfgate.core.changes.own_files import Versions
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.plan import CaseKey, Decision
 from tests.unit.app.scripted_pairs import (

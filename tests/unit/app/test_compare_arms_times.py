@@ -178,7 +178,7 @@ def test_a_round_that_failed_says_so_and_counts_for_no_time() -> None:
 
 
 def test_a_record_that_was_empty_in_some_rounds_is_no_run() -> None:
-    tools: Any = SimpleNamespace(roofed=lambda device: device, environment=lambda: None)
+    tools: Any = SimpleNamespace(with_measured_ceilings=lambda device: device, environment=lambda: None)
 
     def problems(*takes: tuple[float, ...]) -> list[str]:
         (one,) = measurements(CaseResult(case=cases(1)[0], captures=tuple(map(recorded, takes))), tools)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.adapters.runtimes.host import device_key
-from pytest_perfgate.app.conclude import Ending, _creeping_lines, alike_arms, as_at_base, pages_alone, suite_notes
+from pytest_perfgate.app.conclude import Ending, _drifting_lines, as_at_base, identical_arms, pages_alone, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
@@ -33,17 +33,17 @@ def notes(
     *,
     revision: str = COMMIT,
     head: str = COMMIT,
-    alike: bool = True,
+    same_code: bool = True,
     edits: EnvironmentEdits = EnvironmentEdits(),
 ) -> list[SuiteNote]:
     gate_judge: Any = SimpleNamespace(
         revision=revision,
-        alike=alike,
+        same_code=same_code,
         context=SimpleNamespace(policy=policy),
         tools=SimpleNamespace(repository=SimpleNamespace(head=lambda: head)),
         environment_edits=edits,
     )
-    return list(alike_arms(gate_judge))
+    return list(identical_arms(gate_judge))
 
 
 def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
@@ -63,7 +63,7 @@ def test_another_commit_with_the_same_code_is_said_and_fails_nothing() -> None:
 
 
 def test_a_change_that_was_compared_has_no_such_note() -> None:
-    assert notes(alike=False) == notes(revision="") == []
+    assert notes(same_code=False) == notes(revision="") == []
 
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")
@@ -96,7 +96,7 @@ def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Ba
         kinds=KINDS,
         spawner=None,
         environment=Environment,
-        roofed=lambda device: device,
+        with_measured_ceilings=lambda device: device,
         baselines=Lines(line or accepted(1e6, device=HOST)),
         history=EntriesOf(times),
     )
@@ -140,7 +140,7 @@ def base_notes(
         kinds=KINDS,
         spawner=spawner,
         environment=Environment,
-        roofed=lambda device: device,
+        with_measured_ceilings=lambda device: device,
         baselines=lines,
         repository=repository,
     )
@@ -190,7 +190,7 @@ def skip_notes(device: str, line: Any, cases: tuple[str, ...] = (KEY.nodeid,)) -
         kinds=KINDS,
         spawner=spawner,
         environment=Environment,
-        roofed=lambda card: card,
+        with_measured_ceilings=lambda card: card,
         baselines=store,
         here=lambda: (HOST.key, "NVIDIA-H200-[0-9]*GiB*"),
     )
@@ -224,7 +224,7 @@ def creep(then: Baseline, edited: Baseline | None, policy: Policy = CI) -> list[
     judging = SimpleNamespace(judging=lambda measurement: (then, edited))
     gate_judge: Any = SimpleNamespace(accepted=judging, context=SimpleNamespace(policy=policy, anchor=0.1))
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
-    return list(_creeping_lines(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
+    return list(_drifting_lines(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
 
 
 def test_a_change_that_goes_on_creeping_fails_and_elsewhere_it_is_told() -> None:
@@ -258,7 +258,11 @@ def test_a_check_of_the_change_that_breaks_costs_no_other_its_note() -> None:
     )
     spawner: Any = None
     tools = GateTools(
-        kinds=KINDS, spawner=spawner, environment=Environment, roofed=lambda device: device, repository=repository
+        kinds=KINDS,
+        spawner=spawner,
+        environment=Environment,
+        with_measured_ceilings=lambda device: device,
+        repository=repository,
     )
     gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI_POLICY))
     notes = suite_notes(gate_judge, {}, [], ENDING)

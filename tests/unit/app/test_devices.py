@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.adapters.devices import visible
 from pytest_perfgate.adapters.runtimes import torch as torch_runtime
-from pytest_perfgate.app.devices import catalogue_document, measured_ceilings, why_doubtful
+from pytest_perfgate.app.devices import catalogue_document, measured_ceilings, why_too_low
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Availability, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -149,8 +149,8 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
     ],
 )
 def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ...], sentence: str) -> None:
-    assert why_doubtful(durations).startswith(sentence)
-    assert bool(why_doubtful(durations)) is bool(sentence)
+    assert why_too_low(durations).startswith(sentence)
+    assert bool(why_too_low(durations)) is bool(sentence)
 
 
 class CUDAError(Exception):

@@ -22,7 +22,7 @@ from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import Capture, CaseResult
 
 HOST = Device(key="host", name="host", kind="host")
-TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device)
+TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, with_measured_ceilings=lambda device: device)
 TIMES = (100.0, 104.0, 97.0, 102.0, 99.0, 101.0, 98.0, 103.0, 100.0, 100.5)
 """What the processes of a case take, one after the other."""
 
@@ -182,7 +182,7 @@ def test_of_many_that_stay_short_some_are_named() -> None:
 )
 def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: float, remedy: str) -> None:
     one = NoisyCall(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
-    assert one.remedy == remedy
+    assert one.advice_to_detect == remedy
     assert not one.machine_busy
     assert replace(one, beside=0.8).machine_busy
 

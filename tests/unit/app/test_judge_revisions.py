@@ -45,7 +45,7 @@ def test_what_differs_is_named_in_the_verdict() -> None:
         kinds=KINDS,
         spawner=None,
         environment=Environment,
-        roofed=lambda device: device,
+        with_measured_ceilings=lambda device: device,
         baselines=store,
         history=store,
         confirm=lambda reports, cases: {},
@@ -69,7 +69,11 @@ def test_what_differs_is_named_in_the_verdict() -> None:
 def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:
     line = accepted(1e6)
     tools = GateTools(
-        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
+        kinds=KINDS,
+        spawner=None,
+        environment=Environment,
+        with_measured_ceilings=lambda device: device,
+        baselines=Store(line),
     )
     gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
@@ -83,7 +87,11 @@ def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own
 
 def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
     tools = GateTools(
-        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
+        kinds=KINDS,
+        spawner=None,
+        environment=Environment,
+        with_measured_ceilings=lambda device: device,
+        baselines=Store(accepted(1e6)),
     )
     gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)

@@ -18,7 +18,7 @@ from pytest_perfgate.model.protocol import Capture, CaseResult, Collected, Finis
 KEY = CaseKey(nodeid="t.py::t")
 CARD = Device(key="NVIDIA-H200-observe", name="NVIDIA H200", kind="gpu", index=0, uuid="GPU-12")
 SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
-TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device)
+TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, with_measured_ceilings=lambda device: device)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from pytest_perfgate.plugin.benchmark_compat import (
     PlaceholderPlugin,
     add_benchmark_options,
     document,
+    earlier_plugin,
     idle_lines,
-    intruder,
     limit_of,
     plain,
-    take_seats,
+    reserve_plugin_names,
 )
 
 STATS = {"min": 1.0, "max": 1.0, "mean": 1.0, "stddev": 0.0, "rounds": 1, "median": 1.0, "data": [1.0], "iterations": 1}
@@ -105,13 +105,13 @@ def test_nothing_is_said_of_options_that_nobody_passed_or_that_are_heeded() -> N
 
 def test_who_asks_for_their_plugin_finds_somebody() -> None:
     manager = pytest.PytestPluginManager()
-    take_seats(manager)
+    reserve_plugin_names(manager)
     assert isinstance(manager.get_plugin("benchmark"), PlaceholderPlugin)
-    assert intruder(manager) == ""
+    assert earlier_plugin(manager) == ""
 
 
 def test_their_plugin_that_was_there_before_is_named() -> None:
     manager = pytest.PytestPluginManager()
     manager.register(object(), "benchmark")
-    take_seats(manager)
-    assert intruder(manager) == "benchmark"
+    reserve_plugin_names(manager)
+    assert earlier_plugin(manager) == "benchmark"

@@ -17,7 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.project import Config, ConfigPattern
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.collect import INSTRUMENTS, Collector, refuse_half_characters
+from pytest_perfgate.plugin.collect import INSTRUMENTS, Collector, refuse_lone_surrogates
 from pytest_perfgate.plugin.fixture import Perfgate
 
 gate = pytest.mark.perfgate
@@ -214,4 +214,4 @@ def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:
 
 
 def test_a_whole_text_is_handed_back() -> None:
-    assert refuse_half_characters("größe", "name=", "here", code="call-wrong", fix="") == "größe"
+    assert refuse_lone_surrogates("größe", "name=", "here", code="call-wrong", fix="") == "größe"

@@ -15,8 +15,8 @@ from pytest_perfgate.plugin import ending
 from pytest_perfgate.plugin.ending import (
     announce,
     commanded_notes,
+    keep_failing,
     receive_reports,
-    stand_by,
     text_of,
 )
 from pytest_perfgate.plugin.options import STARTED_WITH
@@ -139,7 +139,7 @@ def ended(*, exitstatus: int = 0, ci: str = "true", **fields: Any) -> tuple[int,
     defaults = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": [],
              "cases": {"test_a": None}, "heard": {"test_a"}, "complete": True, "mode": Mode.FULL}  # fmt: skip
     session_state: Any = SimpleNamespace(**{**defaults, **fields})
-    stand_by(session_state, config)
+    keep_failing(session_state, config)
     return int(plugins["session"].exitstatus), "".join(lines)
 
 

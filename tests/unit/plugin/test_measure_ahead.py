@@ -22,8 +22,8 @@ from pytest_perfgate.core.stats.costs import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
-from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
-from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, suspicion_line
+from pytest_perfgate.plugin.child_arguments import count_decidable, paired_line, trying_line
+from pytest_perfgate.plugin.measure_ahead import require_readable_folder, sampled, suspects_line
 from pytest_perfgate.plugin.reporting import shown_once, usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
@@ -55,7 +55,7 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
     )
     assert paired_line(1, Design(), 600.0, learnt).endswith("; 10 min 0 s of the budget are left")
     limit = parse_limit("slowdown <= 3%", kinds=KINDS)
-    assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(limit,), plan=Plan())]) == 1
+    assert count_decidable([*CASES, Case(nodeid="t.py::test_b", limits=(limit,), plan=Plan())]) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
         gate_judge=gate_judge, settings=settings, mode=Mode.FULL, left_s=lambda: math.inf if settings.ci else 60.0,
         cases={},
     )  # fmt: skip
-    assert suspicion_line(session, [case], {}) == line
+    assert suspects_line(session, [case], {}) == line
     settings.ci, in_ci = True, TRIED.replace("1 min 0 s", "2 min 45 s")
-    assert suspicion_line(session, [case], {}) == (
+    assert suspects_line(session, [case], {}) == (
         in_ci if confirms else "; no two builds: there is no git repository here"
     )
     project.confirmation = "interval"
-    assert suspicion_line(session, [case], {}) == (in_ci if confirms else '; no two builds: confirmation = "interval"')
-    assert suspicion_line(session, [], {}) == ""
+    assert suspects_line(session, [case], {}) == (in_ci if confirms else '; no two builds: confirmation = "interval"')
+    assert suspects_line(session, [], {}) == ""
     tools.repository = SimpleNamespace(pages_alone=lambda revision, baselines: ("README.md",))
     if confirms:
-        assert "nothing is built: the change edits README.md only" in suspicion_line(session, [case], {})
+        assert "nothing is built: the change edits README.md only" in suspects_line(session, [case], {})
 
 
 def denied(path: Any, *arguments: Any, **named: Any) -> Any:
@@ -100,11 +100,11 @@ def denied(path: Any, *arguments: Any, **named: Any) -> Any:
 def test_a_folder_that_may_not_be_looked_into_is_an_error_with_its_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insist_on_folder(tmp_path)
-    insist_on_folder(tmp_path / "none")
+    require_readable_folder(tmp_path)
+    require_readable_folder(tmp_path / "none")
     monkeypatch.setattr(os, "scandir", denied)
     with pytest.raises(PerfgateError) as caught:
-        insist_on_folder(tmp_path)
+        require_readable_folder(tmp_path)
     assert caught.value.code.name == "file-refused"
     assert "Permission denied: local baselines" in caught.value.what
     assert f"chmod u+rwx {tmp_path}" in caught.value.fix

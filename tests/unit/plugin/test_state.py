@@ -17,7 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.protocol import ChildJob
 from pytest_perfgate.plugin.measure_ahead import fit_results
-from pytest_perfgate.plugin.state import SessionState, Settings, outside, spare
+from pytest_perfgate.plugin.state import SessionState, Settings, outside, skip_rest
 from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, slower, spec, staged
 
 
@@ -72,7 +72,7 @@ def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds
     rounds = Rounds(cases(3), child_settings)
     if stopping:
         rounds._stopped = True
-        rounds._lap(0, cases(3), {})
+        rounds._run_round(0, cases(3), {})
     else:
         for number in range(rounds.most):
             rounds.round(number, cases(3))
@@ -123,9 +123,9 @@ def test_neither_its_fixtures_nor_its_body_run() -> None:
         runtest = setup
 
     item: Any = Item()
-    spare(item, ())
+    skip_rest(item, ())
     with pytest.raises(PerfgateError, match="here too"):
         item.setup()
-    spare(item, {FATAL})
+    skip_rest(item, {FATAL})
     item.setup()
     item.runtest()

@@ -148,7 +148,7 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
         yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
     if time.ridge is not None:
         yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)} ({time.dtype})"
-    yield from _doubted(diagnosis, time)
+    yield from _types_not_computed(diagnosis, time)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield f"Classification: {classification.short}"
         yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence if line != wrong)
@@ -162,7 +162,7 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
         yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
 
 
-def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
+def _types_not_computed(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     """Yield a stated type that the machine code does not compute in, so that the peak would be wrong."""
     inner = diagnosis.inner
     if inner and time.dtype and inner.types and time.dtype not in inner.types:

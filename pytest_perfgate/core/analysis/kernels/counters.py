@@ -210,7 +210,7 @@ def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[s
         share = _share(counters, derived)
         if share is not None:
             yield name, share
-    if facts.resources is not None and "stack" not in facts.resources.unsaid:
+    if facts.resources is not None and "stack" not in facts.resources.unstated:
         yield "spills", facts.resources.stack
     moved = memory_bytes(counters)
     if moved is not None and facts.duration and spec and spec.bandwidth:

@@ -85,14 +85,14 @@ def diagnose(
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
     ran = executed_mix(facts.executed) if facts.executed else None
-    none_spilled = "" if "spills" in numbers else unspilled(ran, facts.counters)
+    none_spilled = "" if "spills" in numbers else why_no_spills(ran, facts.counters)
     numbers |= {"spills": 0.0} if none_spilled else {}
     fit, step = _fit(facts, sm)
     inputs = _with_warps(signals, fit, numbers) if signals else _signals(facts, numbers, fit, sm)
     classification = _unexplained(classify(inputs), inputs, numbers)
-    code = _code_situation(facts, whole, inner, loop)
-    known = {**_situation(facts, numbers, fit, step), **_next_steps(facts, fit, step, sm)}
-    situation = {**known, **_ran_situation(ran), **code}
+    code = _code_facts(facts, whole, inner, loop)
+    known = {**_reported_facts(facts, numbers, fit, step), **_next_steps(facts, fit, step, sm)}
+    situation = {**known, **_executed_facts(ran), **code}
     room = _possible_speed_up(classification, inputs)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = classification.bottleneck.value
@@ -121,12 +121,12 @@ def diagnose(
 
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
-        yield from [("registers", facts.resources.registers)] if "registers" not in facts.resources.unsaid else ()
-        if "stack" not in facts.resources.unsaid and (facts.code is not None or facts.resources.source == FROM_LOG):
+        yield from [("registers", facts.resources.registers)] if "registers" not in facts.resources.unstated else ()
+        if "stack" not in facts.resources.unstated and (facts.code is not None or facts.resources.source == FROM_LOG):
             if (bytes_spilled := spilled(facts)) is not None:
                 yield "spills", bytes_spilled
             yield "stack", facts.resources.stack
-        if "shared" not in facts.resources.unsaid:
+        if "shared" not in facts.resources.unstated:
             yield "smem", shared_of(facts)
     if facts.duration is not None and not math.isnan(facts.duration):
         yield "duration", facts.duration
@@ -138,7 +138,7 @@ def shared_of(facts: KernelFacts) -> int:
 
 
 def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cliff | None]:
-    if sm is None or facts.launch is None or facts.resources is None or "shared" in facts.resources.unsaid:
+    if sm is None or facts.launch is None or facts.resources is None or "shared" in facts.resources.unstated:
         return None, None
     threads, registers, shared = facts.launch.threads, facts.resources.registers, shared_of(facts)
     carved = facts.counters.get("launch__shared_mem_config_size")
@@ -192,7 +192,7 @@ def _unexplained(classified: Classification, signals: Signals, numbers: Mapping[
     )
 
 
-def _situation(
+def _reported_facts(
     facts: KernelFacts, numbers: Mapping[str, float], fit: Occupancy | None, step: Cliff | None
 ) -> dict[str, Fact]:
     known: dict[str, Fact] = {n: numbers[n] for n in ("waves", "l2_hit", "spills") if n in numbers}
@@ -227,7 +227,7 @@ def _next_steps(facts: KernelFacts, fit: Occupancy | None, step: Cliff | None, s
     return {**known, "registers": registers, "register_edge": most if most is not None else MOST_REGISTERS}
 
 
-def _ran_situation(ran: Mix | None) -> dict[str, Fact]:
+def _executed_facts(ran: Mix | None) -> dict[str, Fact]:
     """Return the facts of executed instructions without machine code, whose main loop would say more."""
     if ran is None:
         return {}
@@ -238,7 +238,7 @@ def _ran_situation(ran: Mix | None) -> dict[str, Fact]:
     return {**known, **({"mix": ran.compute} if ran.compute else {}), **({"ratio": ran.ratio} if ran.ratio else {})}
 
 
-def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, loop: Loop | None) -> dict[str, Fact]:
+def _code_facts(facts: KernelFacts, whole: Mix | None, inner: Mix | None, loop: Loop | None) -> dict[str, Fact]:
     if whole is None or inner is None or facts.code is None:
         return {}
     rows = loop.rows if loop else range(len(facts.code))
@@ -308,7 +308,7 @@ def _judged(fit: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
 _TOUCHES = ("sass__inst_executed_local_loads", "sass__inst_executed_local_stores")
 
 
-def unspilled(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
+def why_no_spills(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
     """Return why a kernel spills nothing; "" if unknown, since executed instructions have no byte counts."""
     if ran is not None:
         return "" if _touched(ran) else "no LDL or STL was executed"

@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, colle
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
 from pytest_perfgate.core.analysis.kernels.sass_facts import architecture, static_shared
 from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, Mix, barrier_waits, stall_cycles
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, has_instruction, is_pattern, since, whole_name
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, has_instruction, is_pattern, opcode_name, since
 from pytest_perfgate.core.analysis.occupancy import UNLINKED, cliff, occupancy
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
@@ -44,7 +44,7 @@ def metrics_of(
     requested = tuple(requested)
     names = _instruction_names(requested, opcodes, every)
     if len(every) * len(opcodes) > most:
-        patterns = [whole_name(labelled) for labelled in requested]
+        patterns = [opcode_name(labelled) for labelled in requested]
         opcodes = [name for name in opcodes if any(fnmatchcase(name, pattern) for pattern in patterns)]
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
@@ -92,7 +92,7 @@ def _of_file(metric: Metric, source: str) -> Metric:
 def _instruction_names(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
     """Return the requested instructions that exist; a name that no architecture has is refused later."""
     exact = {opcode for mix in every for opcode in mix.exact}
-    full = {labelled: whole_name(labelled) for labelled in requested}
+    full = {labelled: opcode_name(labelled) for labelled in requested}
     return {
         labelled: name
         for labelled, name in full.items()
@@ -213,17 +213,17 @@ def _scheduling(code: KernelCode, rows: range, where: Labels, note: str = "") ->
 
 def _absent(diagnosis: Diagnosis, where: Labels, source: str) -> Iterator[Absent]:
     """Yield what this instrument could have collected and did not, with the section to add."""
-    unsaid, inner, fix = tuple[str, ...](), diagnosis.inner, _name_the_launch(diagnosis)
+    unstated, inner, fix = tuple[str, ...](), diagnosis.inner, _name_the_launch(diagnosis)
     if source == "ncu":
         yield from _absent_of_ncu(diagnosis, where)
         fix = "collect it with --section LaunchStats"
     elif source == "rocprof":
         yield from _absent_of_amd(diagnosis, where)
     elif source == "cubin" and diagnosis.facts.resources is not None:
-        unsaid = diagnosis.facts.resources.unsaid
-        yield from _left_to_linker(diagnosis, where, unsaid)
-        fix = _LINK if "shared" in unsaid else fix
-    if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
+        unstated = diagnosis.facts.resources.unstated
+        yield from _left_to_linker(diagnosis, where, unstated)
+        fix = _LINK if "shared" in unstated else fix
+    if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unstated:
         yield Absent(name="spills", labels=where, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
     if inner is not None and inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=where, why=inner.no_ratio)
@@ -245,11 +245,11 @@ def _absent_of_ncu(diagnosis: Diagnosis, where: Labels) -> Iterator[Absent]:
         yield Absent(name="stall", labels=where, why=why, fix="collect it with --section WarpStateStats")
 
 
-def _left_to_linker(diagnosis: Diagnosis, where: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
+def _left_to_linker(diagnosis: Diagnosis, where: Labels, unstated: Collection[str]) -> Iterator[Absent]:
     """Yield what machine code does not say before it is linked, or a log of a kernel whose stack has any size."""
     why, fix = (UNLINKED, _LINK) if diagnosis.whole else (_ANY_DEPTH, "name the cubin, and limit count(STL)")
     for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):
-        if part in unsaid:
+        if part in unstated:
             yield Absent(name=name, labels=where, why=why, fix=fix)
 
 
@@ -275,14 +275,14 @@ def _name_the_launch(diagnosis: Diagnosis) -> str:
 
 def _why_no_occupancy(diagnosis: Diagnosis) -> str:
     facts = diagnosis.facts
-    if facts.code is not None and facts.resources is not None and "shared" in facts.resources.unsaid:
+    if facts.code is not None and facts.resources is not None and "shared" in facts.resources.unstated:
         return UNLINKED
     if facts.launch is None:
         whose = "a cubin does" if facts.code is not None else "these pages do"
         return f"the launch is not known: {whose} not say how many threads a block has"
     if facts.resources is None:
         return "the registers of a thread are not collected"
-    if "shared" in facts.resources.unsaid:
+    if "shared" in facts.resources.unstated:
         return "the shared memory of a block is not collected"
     return f"the catalogue has no limits of {diagnosis.facts.arch or 'this architecture'}"
 
@@ -385,7 +385,7 @@ def _answers(
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", fix=f"name one of {known}")
     where = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
-    if facts.resources is None or "shared" in facts.resources.unsaid:
+    if facts.resources is None or "shared" in facts.resources.unstated:
         lacking = Absent(name="occupancy_limit", labels=where, why=_why_no_occupancy(diagnosis), fix=_LINK)
         yield from (lacking, replace(lacking, name="cliff_distance"))
         return

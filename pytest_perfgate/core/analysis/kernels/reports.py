@@ -19,7 +19,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
     moved_table,
     paired,
     rule_text,
-    unhealthy,
+    unhealthy_metrics,
 )
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
@@ -132,7 +132,7 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 def _issue(diagnosis: Diagnosis) -> str:
     first = (*diagnosis.advice, *(finding for _, finding in top_opportunities([diagnosis])))
     titles = (finding.title for finding in first if finding.trigger != NO_ROW)
-    ill = (f"{row.name} {quantity(number, row.dimension, 3)}" for row, number in unhealthy(diagnosis.numbers))
+    ill = (f"{row.name} {quantity(number, row.dimension, 3)}" for row, number in unhealthy_metrics(diagnosis.numbers))
     return next(titles, None) or next(ill, "none seen")
 
 
@@ -287,7 +287,7 @@ def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[st
     """Yield what stands out, the longest kernel first; its class is in the summary."""
     for d in sorted(diagnoses, key=lambda d: d.spent, reverse=True):
         covered = {"l2_hit"} if d.classification.notes else set[str]()  # the class says it
-        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if row.name not in covered)
+        name, ill = _short(d.name), ((row, n) for row, n in unhealthy_metrics(d.numbers) if row.name not in covered)
         if d is not longest:
             yield f"{name}: {class_or_code(d)}"
         yield from (f"{name}: {note}" for note in d.classification.notes)
@@ -358,7 +358,7 @@ def _bottleneck_lines(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
         yield f"Before: {_class(old)}"
     if evidence := ", ".join(code_evidence(new)):
         yield f"Code: {evidence}"
-    if ill := "; ".join(health_sentence(row, number, new.numbers) for row, number in unhealthy(new.numbers)):
+    if ill := "; ".join(health_sentence(row, number, new.numbers) for row, number in unhealthy_metrics(new.numbers)):
         yield f"Unhealthy: {ill}"
 
 

@@ -95,7 +95,7 @@ def has_instruction(written: str, listed: Iterable[str] = ()) -> bool:
     return all(part in MODIFIERS or part in shown or _SHAPE.fullmatch(part) for part in parts)
 
 
-def whole_name(labels: Iterable[tuple[str, str]]) -> str:
+def opcode_name(labels: Iterable[tuple[str, str]]) -> str:
     """Return the instruction of the labels ``opcode`` and ``modifiers`` of a scope together."""
     names = dict(labels)
     opcode, modifiers = names.get("opcode", ""), names.get("modifiers", "")
@@ -257,7 +257,7 @@ def _used(registers: int, stack: int, rest: str, deep: bool) -> Resources:
         shared=int(shared[1]) if shared else 0,
         stack=stack,
         source=FROM_LOG,
-        unsaid=("stack",) if deep else (),
+        unstated=("stack",) if deep else (),
     )
 
 

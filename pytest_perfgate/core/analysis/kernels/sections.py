@@ -95,7 +95,7 @@ _SIZES = (64, 128, 256, 512, 1024)
 
 def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
     """Yield the occupancy of blocks of usual sizes, if the launch is unknown."""
-    if sm is None or facts.resources is None or "shared" in facts.resources.unsaid:
+    if sm is None or facts.resources is None or "shared" in facts.resources.unstated:
         yield Paragraph(text=f"Not collected: {_unknown(facts)}.")
         return
     registers, shared, most = facts.resources.registers, shared_of(facts), facts.most_threads
@@ -120,7 +120,7 @@ def _unknown(facts: KernelFacts) -> str:
     """Return what is missing for occupancy."""
     if facts.resources is None:
         return "the registers of a thread are not known here"
-    if "shared" in facts.resources.unsaid:
+    if "shared" in facts.resources.unstated:
         return UNLINKED if facts.code else "the shared memory of a block is not known here (--section LaunchStats)"
     return f"the limits of {facts.arch or 'this architecture'} are not known here"
 
@@ -273,7 +273,7 @@ def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 def _static_cliff(diagnosis: Diagnosis) -> str:
     """Return what is known without a launch."""
-    if diagnosis.facts.resources is None or "shared" in diagnosis.facts.resources.unsaid:
+    if diagnosis.facts.resources is None or "shared" in diagnosis.facts.resources.unstated:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""

@@ -274,7 +274,7 @@ _SIDES = frozenset({"tc_util", "dram"})
 """Metrics of which one may be low, since a kernel is limited on one side: only both low are unhealthy."""
 
 
-def unhealthy(numbers: Mapping[str, float]) -> Iterator[tuple[Health, float]]:
+def unhealthy_metrics(numbers: Mapping[str, float]) -> Iterator[tuple[Health, float]]:
     """Yield unhealthy metrics; one busy side excuses the other, and missing metrics are not judged."""
     bad = [(row, numbers[row.name]) for row in HEALTH if row.name in numbers and not row.keeps(numbers[row.name])]
     excused = any(row.name in numbers and row.keeps(numbers[row.name]) for row in HEALTH if row.name in _SIDES)
@@ -304,7 +304,7 @@ def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 
 
 def _rows(numbers: Mapping[str, float]) -> Iterator[tuple[str, str, str, str]]:
-    bad = {row.name for row, _ in unhealthy(numbers)}
+    bad = {row.name for row, _ in unhealthy_metrics(numbers)}
     for row in HEALTH:
         number = numbers.get(row.name)
         text = "the other side binds" if row.name not in bad else _otherwise(row, numbers)

@@ -235,7 +235,7 @@ _ANONYMOUS = re.compile(r"<unnamed>|\(anonymous namespace\)")
 _INNERMOST = re.compile(r"<[^<>()]*>|\([^<>()]*\)")
 
 
-def hidden_talkers(names: Mapping[int, str], reading: ReadOptions) -> tuple[int, ...]:
+def by_namespace(names: Mapping[int, str], reading: ReadOptions) -> tuple[int, ...]:
     """Return the full names that show communication only by their namespace; the original tool reads short names."""
     if reading.original:
         return ()

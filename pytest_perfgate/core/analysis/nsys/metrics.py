@@ -271,7 +271,7 @@ def doubts(job: Job) -> tuple[Finding, ...]:
     findings += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
         findings += [*_empty(result), *_mixed(result)]
-    return (*findings, *_silent_ranks(job), *(_not_counted(job.ranks) if job.reading.original else ()))
+    return (*findings, *_ranks_without_communication(job), *(_not_counted(job.ranks) if job.reading.original else ()))
 
 
 def _not_counted(ranks: Sequence[RankResult]) -> Iterator[Finding]:
@@ -298,7 +298,7 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
             yield Finding(title=f"{where} disagree about its purpose", detail=row.detail, trigger=f"purpose={MIXED}")
 
 
-def _silent_ranks(job: Job) -> Iterator[Finding]:
+def _ranks_without_communication(job: Job) -> Iterator[Finding]:
     """Yield a finding on a stage that communicates on some ranks and only computes on others."""
     talking, computing = dict[str, list[str]](), dict[str, list[str]]()
     for result in job.ranks:

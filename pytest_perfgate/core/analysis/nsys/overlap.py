@@ -176,7 +176,7 @@ def result(lane: RankLane, launches: TimedCalls | None = None, waits: TimedCalls
         time=times(lane),
         compute=computation_by_stage(lane),
         launch_ns=launching,
-        sync_ns=_idle_behind(lane, waiting) if waiting is not None else None,
+        sync_ns=_idle_after_waits(lane, waiting) if waiting is not None else None,
         sync_count=_inside(lane, waiting) if waiting is not None else None,
     )
 
@@ -200,9 +200,9 @@ def _inside(lane: RankLane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) 
     return int(np.count_nonzero((calls[0] < lane.window.end) & (calls[1] > lane.window.start)))
 
 
-def _idle_behind(lane: RankLane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
+def _idle_after_waits(lane: RankLane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
     starts, ends = np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
-    return intervals.idle_behind(intervals.union(starts, ends), waits, (lane.window.start, lane.window.end))
+    return intervals.idle_after_waits(intervals.union(starts, ends), waits, (lane.window.start, lane.window.end))
 
 
 @value

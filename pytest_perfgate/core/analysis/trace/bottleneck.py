@@ -71,7 +71,7 @@ def host_calls(survey: Survey) -> HostCalls | None:
     busy = intervals.union(survey.start, survey.end)
     return HostCalls(
         launch=intervals.covered(start, end),
-        sync=intervals.idle_behind(busy, (trace.start[blocking], trace.end[blocking]), (low, high)),
+        sync=intervals.idle_after_waits(busy, (trace.start[blocking], trace.end[blocking]), (low, high)),
         waits=len(blocking),
     )
 
@@ -247,7 +247,7 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
     beside.sort(key=lambda finding: not finding.trigger.startswith("class="))
     first = [_pattern(finding, *(covered if finding.trigger in _SAME else ())) for finding in beside]
-    ranked = [(_greatest_gain(group), _operator(group, worth)) for group in _worthy(impacts)]
+    ranked = [(_greatest_gain(group), _operator(group, worth)) for group in _worth_advice(impacts)]
     covered += [finding for _, advice in ranked for finding in advice.findings]
     others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
@@ -255,7 +255,7 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     return (*first, *(recommendation for _, recommendation in ranked))[:MOST]
 
 
-def _worthy(impacts: Iterable[Impact]) -> list[list[Impact]]:
+def _worth_advice(impacts: Iterable[Impact]) -> list[list[Impact]]:
     """Return the argument sets of each operator whose gain is worth a recommendation."""
     groups = grouped((impact for impact in impacts if impact.gains), lambda impact: impact.row.name)
     return [group for group in groups.values() if _greatest_gain(group) >= WORTH]

@@ -69,7 +69,7 @@ def pair_metrics(scope: str, pairs: Iterable[Match]) -> MetricSet:
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
-def unlike_metrics() -> MetricSet:
+def no_common_metrics() -> MetricSet:
     """Return absent metrics: a trace of the host and one of a GPU have no common figure."""
     names = ("slowdown", "difference", "expected_slowdown", "compared_time", "compared_calls", "tree_edits")
     return MetricSet(
@@ -96,7 +96,7 @@ def tree_metrics(edits_made: Sequence[Edit]) -> MetricSet:
     return MetricSet(metrics=(trace_metric("tree_edits", sum(edit.size for edit in edits_made), _COUNT, ()),))
 
 
-def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Sequence[str] = PARTS) -> MetricSet:
+def window_slowdown(before: Timeline | None, after: Timeline | None, parts: Sequence[str] = PARTS) -> MetricSet:
     """Return total time of the window with idle time, relative to the reference."""
     if before is None or after is None or not before.total:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
@@ -205,7 +205,7 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
     if rates is None or not lines[0] or not lines[1] or not lines[0].computation:
         return []
     ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
-    if _alike(expected):
+    if _equals(expected):
         return [
             f"{_reason(bound, roofs)}, so no difference is expected. Compute time is {ratio:.2f} times the reference's."
         ]
@@ -234,10 +234,10 @@ def _reason(bound: str, roofs: Roofs) -> str:
     if rates is None:
         return ""
     what, times = "bandwidth" if bound == "memory" else "peak", rates[1] / rates[0]
-    return f"The {what} is the same" if _alike(times) else f"The target's {what} is {times:.2f} times the reference's"
+    return f"The {what} is the same" if _equals(times) else f"The target's {what} is {times:.2f} times the reference's"
 
 
-def _alike(ratio: float) -> bool:
+def _equals(ratio: float) -> bool:
     return abs(ratio - 1) < 0.005
 
 
@@ -250,7 +250,7 @@ _NO_KERNELS = ("arguments", "bound", "expected")
 """Columns that are empty in a table of kernels."""
 
 
-def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> Document:
+def neutral_comparison(subject: str, lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> Document:
     """Return what differs in neutral terms, with recommendations for the target only."""
     from pytest_perfgate.core.analysis.trace.findings import time_outside
 
@@ -291,7 +291,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
 
 def _advised(pair: Match, number: int, line: Timeline | None) -> Section:
     """Return what the hardware does not explain, and both paths."""
-    alike = _alike(pair.expected or 1.0)
+    alike = _equals(pair.expected or 1.0)
     hardware = "the hardware is alike" if alike else f"the hardware alone would make it {_change(pair.expected)}"
     items = (
         f"Gap: {_change(pair.ratio)} than the reference; {hardware}",
@@ -306,7 +306,7 @@ def _advised(pair: Match, number: int, line: Timeline | None) -> Section:
 def _detailed(pair: Match, number: int, roofs: Roofs) -> Section:
     """Return one operator with both times, the expected ratio and its reason."""
     reason = _reason(pair.bound, roofs)
-    change = "no difference" if _alike(pair.expected or 1.0) else _change(pair.expected)
+    change = "no difference" if _equals(pair.expected or 1.0) else _change(pair.expected)
     expected = f"{change}, bound by {pair.bound}" + (f". {reason}" if reason else "")
     kernels = [f"; longest kernel {short_name(name)}" if name else "" for name in pair.kernels]
     beyond = f"{(pair.ratio or 0.0) / (pair.expected or 1.0):.3g} times as long as expected"

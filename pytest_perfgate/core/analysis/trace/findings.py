@@ -76,10 +76,10 @@ def _durations(survey: Survey) -> Iterator[Finding]:
 
 def _foreign(survey: Survey) -> Iterator[Finding]:
     """Yield findings on events of unknown categories."""
-    if survey.strange:
+    if survey.unknown_categories:
         yield Finding(
             title="Events of unknown categories are left out",
-            detail=f"No figure has {survey.strange}; if any ran on a device, busy time and kernels lack it.",
+            detail=f"No figure has {survey.unknown_categories}; if any ran on a device, busy time and kernels lack it.",
             trigger=f"unknown={sum(count for _, count in survey.trace.foreign)}",
             advice="look at them in Perfetto before trusting a figure of this trace",
             severity=Severity.WARNING,

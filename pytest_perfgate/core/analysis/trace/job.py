@@ -15,8 +15,8 @@ from pytest_perfgate.core.analysis.trace.ranks import (
     JobCollectives,
     arrival_waits,
     by_kind,
-    lone_rows,
     one_clock,
+    single_rank_rows,
     straggler,
     sums_of,
     waits,
@@ -209,12 +209,12 @@ def _span(shares: Sequence[float]) -> str:
     return " to ".join(ends)
 
 
-def meeting_document(meeting: JobCollectives, subject: str) -> Document:
+def collectives_document(meeting: JobCollectives, subject: str) -> Document:
     """Return what several ranks show together, or what one rank cannot show."""
     shared = meeting.shared
     title = f"Ranks of {subject}"
     if not shared:
-        table = (_lone_table(meeting),) if meeting.parts else ()
+        table = (_single_rank_table(meeting),) if meeting.parts else ()
         return Document(title=title, blocks=(*table, Paragraph(text=alone(meeting))))
     unmatched = len(meeting.instances) - len(shared)
     blocks = [
@@ -247,10 +247,10 @@ def _waits_table(shared: Sequence[Instance]) -> Table:
     )
 
 
-def _lone_table(meeting: JobCollectives) -> Table:
+def _single_rank_table(meeting: JobCollectives) -> Table:
     return Table(
         columns=Column.header("collective | instances: count | transfer and waiting: time | bytes: bytes"),
-        rows=tuple((kind, count, spent, moved or None) for kind, count, spent, moved in lone_rows(meeting)),
+        rows=tuple((kind, count, spent, moved or None) for kind, count, spent, moved in single_rank_rows(meeting)),
     )
 
 

@@ -19,7 +19,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     sole_workers,
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, trace_metric
-from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
+from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roof_note
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, grouped
@@ -110,7 +110,7 @@ def no_work(survey: Survey) -> tuple[str, str]:
     """Return why nothing ran on a device, and the fix."""
     here = NO_OPERATOR_HERE if survey.on_host else NO_WORK_HERE
     why, fix = (NO_GPU, WITH_GPU) if survey.window is None else (here, "name another with --set window=")
-    return why + (f"; it may be in {survey.strange}" if survey.strange else ""), fix
+    return why + (f"; it may be in {survey.unknown_categories}" if survey.unknown_categories else ""), fix
 
 
 def timeline_metrics(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
@@ -227,13 +227,13 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
                 made.append(trace_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
-            missing += _unrated(group, {rate.name for rate in metrics}, where)
+            missing += _absent_rates(group, {rate.name for rate in metrics}, where)
     modelled = [row for row in rows if row.work is not None]
     made.append(trace_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
     return MetricSet(metrics=tuple(made), absent=tuple(missing))
 
 
-def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
+def _absent_rates(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
     """Yield the rates that an operator lacks, with the reason."""
     why = next((row.why or (row.work.note if row.work else "") for row in group), "") or "its work is not known"
     for name in ("tflops", "bandwidth", "intensity"):
@@ -342,7 +342,7 @@ def rated_kernels(
     known = any(row.work for row in rows) and not survey.on_host
     cells = _kernel_rates(survey, rows, kernels, roof) if known else ()
     rated = tuple((*row, *more) for row, more in zip(table.rows, cells))
-    return replace(table, title="Rates", columns=columns, rows=rated, note=roofed(roof))
+    return replace(table, title="Rates", columns=columns, rows=rated, note=roof_note(roof))
 
 
 IMPOSSIBLE = "INVALID: more than the hardware can do"

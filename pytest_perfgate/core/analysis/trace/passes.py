@@ -54,7 +54,7 @@ def fusion_candidates(survey: Survey) -> tuple[Candidate, ...]:
     """Return kinds of modules with three kernels or more in each instance, short on average."""
     trace = survey.trace
     kinds = _module_names(survey)
-    counts, spent, stays = _launched(survey), subtree_times(survey), _unfusable(survey)
+    counts, spent, stays = _launched(survey), subtree_times(survey), _fusion_floor(survey)
     candidates = []
     for module, names in kinds.items():
         rows = np.flatnonzero(
@@ -104,7 +104,7 @@ def _module_names(survey: Survey) -> dict[str, list[int]]:
 _PRODUCTS = ("GEMM", "CONV_fwd", "CONV_bwd", "SDPA_fwd", "SDPA_bwd", "MoE")
 
 
-def _unfusable(survey: Survey) -> Ints:
+def _fusion_floor(survey: Survey) -> Ints:
     """Return the time below every host row that fusion keeps: all products, and no less than the longest GPU row."""
     from pytest_perfgate.core.analysis.operators import category_of
 

@@ -61,7 +61,7 @@ def straggler(instances: Sequence[Instance]) -> int | None:
     return min(total, key=lambda rank: (total[rank], rank))
 
 
-def meeting_metrics(meeting: JobCollectives) -> MetricSet:
+def collective_metrics(meeting: JobCollectives) -> MetricSet:
     """Return latency, waits, skews and bandwidths, absent with the reason if ranks or sizes are missing."""
     shared = meeting.shared
     if not shared:
@@ -94,7 +94,7 @@ def _alone_metrics(meeting: JobCollectives) -> MetricSet:
     """Return the metrics of one rank, which has numbers and sizes of collectives, but no waits or link rates."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
     fix = "give the traces of all ranks" if meeting.parts else ""
-    metrics, rows = [], lone_rows(meeting)
+    metrics, rows = [], single_rank_rows(meeting)
     for kind, count, spent, moved in rows:
         where = labels(collective=kind)
         metrics.append(_metric("comm_count", count, _COUNT, where))
@@ -104,7 +104,7 @@ def _alone_metrics(meeting: JobCollectives) -> MetricSet:
     return MetricSet(metrics=tuple(metrics), absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
-def lone_rows(meeting: JobCollectives) -> list[tuple[str, int, int, float]]:
+def single_rank_rows(meeting: JobCollectives) -> list[tuple[str, int, int, float]]:
     """Return kind, number, time and bytes of the collectives of one rank, the longest first."""
     by_name = grouped(meeting.parts, lambda part: part.kind)
     rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in by_name.items()]

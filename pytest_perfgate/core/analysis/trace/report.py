@@ -46,7 +46,7 @@ def report_document(
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
     blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
-    blocks.append(Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)))
+    blocks.append(Section(title="Not observable in a trace", blocks=(tables.not_recorded_block(),)))
     return _page(survey, f"Trace {name_of(survey)}", blocks)
 
 
@@ -231,7 +231,7 @@ def advice_of(content: ReportContent) -> Advice:
     return Advice(impacts=impacts, made=made, others=others)
 
 
-def standalone_fair(content: ReportContent) -> Document:
+def neutral_report(content: ReportContent) -> Document:
     """Return summary, recommendations, then all detail once."""
     advice = advice_of(content)
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
@@ -288,7 +288,7 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
         yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"
 
 
-def standalone_rough(content: ReportContent) -> Document:
+def rough_report(content: ReportContent) -> Document:
     """Return working notes: every table, what is missing, open questions."""
     unmodelled = [row for row in content.rows if row.work is None]
     gaps = Table(
@@ -312,7 +312,7 @@ def standalone_rough(content: ReportContent) -> Document:
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
-        Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)),
+        Section(title="Not observable in a trace", blocks=(tables.not_recorded_block(),)),
     ]
     return _page(content.survey, f"{name_of(content.survey)}: standalone analysis (rough)", blocks)
 

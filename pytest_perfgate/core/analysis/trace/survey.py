@@ -12,7 +12,15 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.intervals import gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, TraceWindow, busy, parse_window, steps, timeline
-from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, collectives_of, link, operators, standing
+from pytest_perfgate.core.analysis.trace.tree import (
+    Linkage,
+    Tree,
+    call_tree,
+    collectives_of,
+    link,
+    operators,
+    outer_operators,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import GPU, Category, Kind, Trace
@@ -91,7 +99,7 @@ class Survey:
         if parts:
             named += f"; GPU durations that cannot be read: {', '.join(parts)}"
         if self.trace.foreign:
-            named += f"; without {self.strange}"
+            named += f"; without {self.unknown_categories}"
         return f"{named}, on the host: this program has no GPU" if self.on_host else named
 
     @property
@@ -100,7 +108,7 @@ class Survey:
         return self.window.label if self.window else self.label
 
     @property
-    def strange(self) -> str:
+    def unknown_categories(self) -> str:
         """The events of unknown categories; "" if there are none."""
         names = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
         return f"the events of unknown categories: {', '.join(names)}" if names else ""
@@ -139,7 +147,7 @@ def survey(trace: Trace, settings: AnalysisSettings, window: TraceWindow | None 
     tree = call_tree(trace)
     rows = gpu_rows(trace)
     host = not len(rows) and of_host_only(trace)
-    rows = standing(trace, tree, settings.models) if host else rows
+    rows = outer_operators(trace, tree, settings.models) if host else rows
     links = Linkage(rows=rows, launch=rows, leaf=rows, coverage=0.0) if host else link(trace, tree, rows)
     devices = np.array([queue.device for queue in trace.queues] or [-1], np.int64)
     whole = Survey(

@@ -171,12 +171,12 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             "bound, or why there is no model"
         ),
         rows=tuple(table),
-        note=f"{roofed(roof)}{_modelled(rows)}",
+        note=f"{roof_note(roof)}{_modelled(rows)}",
         limit=limit,
     )
 
 
-def roofed(roof: Roof | None) -> str:
+def roof_note(roof: Roof | None) -> str:
     """Return what the fractions of a table are of."""
     return f"Roof: {roof.note}." if roof else NO_ROOF
 
@@ -238,7 +238,7 @@ def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[floa
     )
 
 
-def unseen_block() -> Block:
+def not_recorded_block() -> Block:
     """Return what a trace cannot show, and what can."""
     return Bullets(
         items=(

@@ -120,7 +120,7 @@ _LIGHT = "elementwise"
 """Operators that count as part of a caller with more work: a product copies its bias, a sum fills its result."""
 
 
-def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]) -> Ints:
+def outer_operators(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]) -> Ints:
     """Return operators that outrank all beneath them and are not within another such one."""
     rows = np.flatnonzero(trace.category == Category.OPERATOR)
     above = _callers(rows, tree)

@@ -108,7 +108,7 @@ def category(name: str, kernel: str) -> str:
 def figures(call: OperatorCall, kernels: tuple[str, ...] = ()) -> PeerWork:
     """Return work and parameters of a call; raise if the arguments do not fit."""
     sheet = sheet_of(call.name)
-    _insist_on_arguments(call, sheet)
+    _require_arguments(call, sheet)
     maker = {
         "GEMM": _product,
         "CONV_fwd": _convolution,
@@ -154,7 +154,7 @@ def _stride(call: OperatorCall, at: int) -> Any:
     return call.strides[at] if at < len(call.strides) else None
 
 
-def _insist_on_arguments(call: OperatorCall, sheet: str) -> None:
+def _require_arguments(call: OperatorCall, sheet: str) -> None:
     """Raise if an argument that the reference reads is missing, as in calls of older versions."""
     needed = {
         "UnaryElementwise": call.strides,

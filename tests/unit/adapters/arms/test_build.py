@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms import build
-from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package, toolchain
+from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, packaging_fix, scripts_first, toolchain
 from pytest_perfgate.adapters.arms.store import ArmStore
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import commit, git
@@ -213,14 +213,14 @@ def test_setuptools_takes_a_folder_of_baselines_for_a_package_unless_they_are_na
     for name, text in {"k/__init__.py": "", "tests/__init__.py": "", **files}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
-    assert taken_for_package(tmp_path, "baselines") == fix
-    assert taken_for_package(tmp_path, "tests/base-lines") == ""
+    assert packaging_fix(tmp_path, "baselines") == fix
+    assert packaging_fix(tmp_path, "tests/base-lines") == ""
 
 
 def test_of_modules_alone_it_would_install_only_that_folder(tmp_path: Path) -> None:
     (tmp_path / "setup.py").write_text("setup()")
     (tmp_path / "fast.py").write_text("")
-    assert taken_for_package(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'
+    assert packaging_fix(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'
 
 
 def test_a_build_for_another_processor_card_or_compiler_is_another(

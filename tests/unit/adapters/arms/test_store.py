@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms.build import explained
-from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
+from pytest_perfgate.adapters.arms.store import READY, ArmStore, remove_unused
 from pytest_perfgate.adapters.system.files import exclusive
 from pytest_perfgate.adapters.system.git import Git, ending
 from pytest_perfgate.model.errors import PerfgateError
@@ -376,7 +376,7 @@ def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) 
         os.utime(home / name, None if used is None else (used, used))
     (home / "killed.lock").write_text(dead())
     with exclusive(home / "arm02.lock"):
-        forget_unused(home, Git(tmp_path))
+        remove_unused(home, Git(tmp_path))
     remaining = {path.name for path in home.iterdir()}
     assert {f"arm{number:02}" for number in range(14)} - remaining == {"arm00", "arm03", "arm04"}
     assert remaining - {f"arm{number:02}" for number in range(14)} == {"failed"}

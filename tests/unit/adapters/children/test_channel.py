@@ -22,8 +22,8 @@ from pytest_perfgate.adapters.children.channel import (
     Line,
     decode_line,
     encode_line,
+    leftover_children,
     marked,
-    stray_children,
 )
 from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
@@ -250,8 +250,8 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
     process(tmp_path, 16, ours + b"=9")
     (tmp_path / "16" / "status").write_text("Name:\tpytest\nNSpid:\t16\t2\n")
     (tmp_path / "12" / "status").write_text("Name:\tpytest\nNSpid:\t12\n")
-    assert stray_children(tmp_path) == (12,)
-    assert stray_children(tmp_path / "none") == ()
+    assert leftover_children(tmp_path) == (12,)
+    assert leftover_children(tmp_path / "none") == ()
 
 
 def test_a_process_within_exec_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

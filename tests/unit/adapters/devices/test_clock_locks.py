@@ -61,7 +61,13 @@ def test_a_lock_is_read_as_it_was_written() -> None:
     write_lock(CARD, 1.5e9, memory=True)
     lock = read_lock(CARD)
     assert lock is not None
-    assert (lock.pid, lock.sm_hz, lock.memory, lock.mine, lock.stale) == (os.getpid(), 1.5e9, True, True, False)
+    assert (lock.pid, lock.sm_hz, lock.memory, lock.is_of_this_process, lock.stale) == (
+        os.getpid(),
+        1.5e9,
+        True,
+        True,
+        False,
+    )
     remove_lock(CARD)
     assert read_lock(CARD) is None
 

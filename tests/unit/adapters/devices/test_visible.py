@@ -241,7 +241,7 @@ def test_the_fleet_is_amds_where_there_is_no_other(monkeypatch) -> None:
     for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
     fleet: RunDevices = wired.fleet()
-    assert len(fleet.alike) == 4
+    assert len(fleet.of_same_kind) == 4
     assert fleet.surroundings(fleet.devices[2:3]) == {"HIP_VISIBLE_DEVICES": "2"}
     monkeypatch.setattr(amdsmi, "quiet_import", missing)
     assert wired.fleet().devices == ()

@@ -257,14 +257,14 @@ UNLINKED = ARTIFACTS / "odd" / "unlinked.cubin"
 
 def test_an_object_that_is_not_linked_does_not_say_what_the_linker_settles() -> None:
     """A tile of a kilobyte and a stack of any depth: both read zero in the file."""
-    parts = {name: r.unsaid for name, r in parse_cubin(UNLINKED.read_bytes(), "x").kernels.items()}
+    parts = {name: r.unstated for name, r in parse_cubin(UNLINKED.read_bytes(), "x").kernels.items()}
     assert parts == {"alone": (), "tile": ("shared",), "caller": ("shared", "stack", "registers")}
 
 
 def test_an_object_for_an_older_gpu_has_relocations_of_two_kinds() -> None:
     """Those of data have no addends before Hopper: a tile of the whole file read zero bytes there."""
     kernels = parse_cubin((ARTIFACTS / "odd" / "unlinked_sm80.cubin").read_bytes(), "x").kernels
-    assert {name: (r.unsaid, r.shared) for name, r in kernels.items()} == {
+    assert {name: (r.unstated, r.shared) for name, r in kernels.items()} == {
         "own_tile": ((), 256),
         "tile_of_file": (("shared",), 0),
         "caller_of_file": (("shared", "stack", "registers"), 0),

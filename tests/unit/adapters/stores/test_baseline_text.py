@@ -62,8 +62,8 @@ def test_a_line_with_all_that_it_can_say_is_read_by_itself() -> None:
         when="2026-05-02", why="TMA loads", expires="2027-01-31", environment="3f2a91c0d4",
         counted="2026-06-01T10:00:00", limited=True, identity=Identity(**parts, calls="10"),
     )  # fmt: skip
-    unsaid = {field.name for field in dataclasses.fields(Baseline)} - ELSEWHERE
-    assert {name for name in unsaid if getattr(whole, name) == getattr(PLAIN, name)} == set(), "all is said"
+    unstated = {field.name for field in dataclasses.fields(Baseline)} - ELSEWHERE
+    assert {name for name in unstated if getattr(whole, name) == getattr(PLAIN, name)} == set(), "all is said"
     line = render_line("it's", whole)
     assert own_nodes(line)[0] == "it's"
     assert dataclasses.replace(PLAIN, **fields_of(line)) == whole

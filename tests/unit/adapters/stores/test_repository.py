@@ -137,13 +137,13 @@ def test_data_beside_the_accepted_lines_is_not_one_of_them(project: Path, data: 
 
 def test_a_file_that_git_shows_nothing_of_is_named(project: Path) -> None:
     repository = GitRepository(project)
-    assert repository.strays("baselines") == ()
+    assert repository.untracked("baselines") == ()
     for name in ("baselines/host/t.py.yaml", "baselines/n.json", "n.txt", "README.md", "made_n.py", ".perfgate/n.txt"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(LINES)
-    assert repository.strays("baselines") == ("baselines/n.json", "n.txt")
+    assert repository.untracked("baselines") == ("baselines/n.json", "n.txt")
     git(project, "add", "n.txt")
-    assert repository.strays("baselines/") == ("baselines/n.json",)
+    assert repository.untracked("baselines/") == ("baselines/n.json",)
     assert repository.dirty()
 
 
@@ -340,7 +340,7 @@ def test_code_of_any_name_is_part_of_the_changes(project: Path, name: str) -> No
 
 def test_a_path_keeps_its_blanks(project: Path) -> None:
     (project / " first.py").write_text("")
-    assert GitRepository(project).strays("baselines") == (" first.py",)
+    assert GitRepository(project).untracked("baselines") == (" first.py",)
 
 
 def test_only_a_shallow_clone_can_be_deepened(project: Path) -> None:

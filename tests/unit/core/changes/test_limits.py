@@ -277,13 +277,13 @@ def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
 
 
 def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
-    literal, other, spelled = mark("'time <= 1ms'"), mark("'time <= 2ms'"), mark("f(1)")
+    literal, other, explicit_selection = mark("'time <= 1ms'"), mark("'time <= 2ms'"), mark("f(1)")
     ran = {"t.py::test_x": [parse_limits("time <= 3ms")]}
     for then, now, expected in (
         (literal, literal, ()),
         (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
-        (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
-        (spelled, spelled, ()),
+        (literal, explicit_selection, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
+        (explicit_selection, explicit_selection, ()),
         (
             mark("f(1)", "'mfu >= 5%'"),
             mark("f(2)", "'mfu >= 5%'"),

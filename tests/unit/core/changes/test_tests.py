@@ -156,7 +156,7 @@ def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_paramete
 def test_a_test_outside_of_what_a_run_reaches_is_not_hidden(reach: Reach, count: int) -> None:
     then = "def test_a(perfgate): perfgate(sum)\n"
     texts = {"t/test_k.py": (then, then.replace("test_a", "tst_a"))}
-    assert len(list(hidden(texts, frozenset(), reach, hides=False))) == count
+    assert len(list(hidden(texts, frozenset(), reach, hides=False, lined=set()))) == count
 
 
 def test_files_that_import_each_other_are_each_imported_once() -> None:

@@ -13,13 +13,13 @@ from pytest_perfgate.core.judge.acceptance import (
     decide,
     mark_slower_successors,
     noise,
-    unasked,
-    unmoved,
+    refuse_unconfirmed,
+    refuse_unneeded,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
-from pytest_perfgate.core.limits.merge import matching, named, spelled
+from pytest_perfgate.core.limits.merge import explicit_selection, matching, named
 from pytest_perfgate.core.render.block import acceptance_lines
 from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.model.measurement import HistoryEntry, Identity, commit_name, short_commit
@@ -89,7 +89,9 @@ def test_code_that_was_proved_unchanged_leaves_its_line(
 ) -> None:
     report = case("test_a", now, 1e6)
     verdicts = tuple(replace(report.verdicts[0], outcome=outcome) for outcome in outcomes)
-    decision = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
+    decision = refuse_unconfirmed(
+        decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width"))
+    )
     assert (decision.change, decision.writes) == (change, change is not Change.MOVED)
     assert ("the machine moved" in next(acceptance_lines([decision]))) is (change is Change.MOVED)
 
@@ -163,7 +165,9 @@ def test_another_identity_is_another_measurement() -> None:
 )
 def test_names_of_a_case(name: str) -> None:
     assert named([name])(BACKWARD_KEY)
-    assert spelled([name])(BACKWARD_KEY) is ("gemm" in name), "a file and a folder hold the case, and do not name it"
+    assert explicit_selection([name])(BACKWARD_KEY) is ("gemm" in name), (
+        "a file and a folder hold the case, and do not name it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_names_of_a_case(name: str) -> None:
     ],
 )
 def test_a_case_is_named_as_the_test_file_writes_it(nodeid: str, call: str, name: str) -> None:
-    assert spelled([name])(CaseKey(nodeid=nodeid, name=call))
+    assert explicit_selection([name])(CaseKey(nodeid=nodeid, name=call))
 
 
 @pytest.mark.parametrize(
@@ -305,17 +309,19 @@ def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
 def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: dict[str, bool], change: Change) -> None:
     report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
     verdicts = tuple(replace(v, limit=limit(text)) for v in report.verdicts) if text else ()
-    decision = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
+    decision = refuse_unneeded(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
     assert (decision.change, decision.writes) == (change, change is Change.NEW)
     existing = decide(report, baseline("test_a[1]", 1e6), (), Signature())
-    assert unasked(existing, {}) == existing, "a line that is there is prune's"
+    assert refuse_unneeded(existing, {}) == existing, "a line that is there is prune's"
 
 
 def test_one_limit_among_others_asks_for_a_line() -> None:
     report = case("test_a", 1e6, None, Outcome.UNBASELINED)
     other = replace(report.verdicts[0], limit=limit("time <= 1s"))
     for verdicts in ((*report.verdicts, other), (other, *report.verdicts)):
-        assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
+        assert (
+            refuse_unneeded(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
+        )
 
 
 @pytest.mark.parametrize(("why", "change"), [("TMA loads", Change.SLOWER), ("exact softmax", Change.KEPT)])
@@ -373,9 +379,9 @@ def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_lin
     assert decide(report, before, (), later).change is Change.SLOWER
     dirty = replace(before, commit="a1b2c3d4e5+dirty")
     assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
-    stray = replace(later, strays=("n.txt",))
+    stray = replace(later, untracked=("n.txt",))
     assert decide(report, before, (), stray, add=True).why == "n.txt is in no commit"
-    many = replace(later, strays=tuple("abcde"))
+    many = replace(later, untracked=tuple("abcde"))
     assert decide(report, before, (), many, add=True).why == "a, b, c and 2 more are in no commit"
     at_its_commit = replace(stray, commit="a1b2c3d4e5", same_code=False)
     assert decide(report, before, (), at_its_commit, add=True).change is Change.SLOWER
@@ -413,8 +419,10 @@ def test_a_slower_time_with_other_software_is_none_of_the_same_code() -> None:
     assert decide(report, before, (), signature, add=True).change is Change.ONE_MORE
     decision = decide(report, replace(before, surroundings=then), (), signature, add=True)
     assert (decision.change, decision.why) == (Change.SLOWER, "dep 1.0 -> none")
-    unmoved = decide(reports.case("test_a", 1.001e6, 1e6), replace(before, surroundings=then), (), signature, add=True)
-    assert unmoved.change is Change.ONE_MORE
+    refuse_unconfirmed = decide(
+        reports.case("test_a", 1.001e6, 1e6), replace(before, surroundings=then), (), signature, add=True
+    )
+    assert refuse_unconfirmed.change is Change.ONE_MORE
 
 
 def test_a_run_is_counted_once() -> None:

@@ -14,9 +14,9 @@ from pytest_perfgate.core.judge.acceptance import (
     detectable,
     loosened,
     on_one_core,
+    refuse_unconfirmed,
+    refuse_unneeded,
     too_few_processes,
-    unasked,
-    unmoved,
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature
@@ -129,7 +129,7 @@ def test_a_speed_up_that_was_measured_needs_a_line(measured_speedup: bool) -> No
     metric = report.verdicts[0].metric if measured_speedup else None
     speedup = replace(report.verdicts[0], limit=limit("speedup(over=eager) >= 1.2x"), metric=metric)
     new = decide(replace(report, verdicts=(speedup,)), None, (), TODAY)
-    assert unasked(new, {}).change is (Change.NEW if measured_speedup else Change.UNASKED)
+    assert refuse_unneeded(new, {}).change is (Change.NEW if measured_speedup else Change.UNASKED)
 
 
 def test_a_line_that_was_deleted_since_leaves_a_new_case() -> None:
@@ -202,16 +202,16 @@ def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
     report = case("test_a", 1.5e6, 1e6)
     of_time = replace(report, verdicts=(replace(report.verdicts[0], limit=limit("time <= 1s")),))
     existing, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
-    assert unasked(existing, {}) is existing
-    assert unasked(new, {}).change is Change.UNASKED
-    assert unasked(new, {report.key.family: True}) is new
+    assert refuse_unneeded(existing, {}) is existing
+    assert refuse_unneeded(new, {}).change is Change.UNASKED
+    assert refuse_unneeded(new, {report.key.family: True}) is new
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.UNDECIDED])
 def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcome: Outcome) -> None:
     decision = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
     assert decision.change is Change.SLOWER
-    assert unmoved(decision) is decision
+    assert refuse_unconfirmed(decision) is decision
 
 
 def pinned(to: str, arms: Arms | None = None) -> CaseReport:

@@ -312,8 +312,12 @@ def test_a_step_that_fails_in_ci_is_told_when_it_is_accepted() -> None:
     why = replace(TODAY, why="wider")
     before = line_with_end(when="2026-05-20", expires="")
     slower, anew = decided(1.2e6, before, why), decided(1.2e6, before, replace(why, anchor=True))
-    assert (slower.creeps, anew.creeps, decided(1.09e6, before, why).creeps) == (True, False, False)
-    assert not decided(1.2e6, replace(before, local=True), why).creeps
+    assert (slower.drifts_too_far, anew.drifts_too_far, decided(1.09e6, before, why).drifts_too_far) == (
+        True,
+        False,
+        False,
+    )
+    assert not decided(1.2e6, replace(before, local=True), why).drifts_too_far
     assert any("--anchor" in line for line in acceptance_lines([slower]))
     assert not any("--anchor" in line for line in acceptance_lines([anew]))
     assert "--anchor" in "".join(decision_lines(slower))
@@ -335,8 +339,8 @@ def test_days_between_two_dates_are_those_of_the_calendar(start: str, days: int)
 def test_how_far_a_line_may_creep_is_a_setting() -> None:
     before = Baseline(key=ANCHOR_KEY, device="host-x", time=1e6, when="2026-06-01", commit="abcdef")
     why = replace(TODAY, why="slower on purpose", commit="abcdef")
-    for creep, creeps in ((0.10, True), (0.25, False), (float("inf"), False)):
-        assert decided(1.2e6, before, replace(why, creep=creep)).creeps is creeps
+    for creep, drifts_too_far in ((0.10, True), (0.25, False), (float("inf"), False)):
+        assert decided(1.2e6, before, replace(why, creep=creep)).drifts_too_far is drifts_too_far
 
 
 @pytest.mark.parametrize(

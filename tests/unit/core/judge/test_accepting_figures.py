@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, Proposal, decide, unasked
+from pytest_perfgate.core.judge.acceptance import Change, Proposal, decide, refuse_unneeded
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.accepting_figures import (
     accepted_figure,
@@ -45,7 +45,7 @@ def report(
 def decision(
     case_report: CaseReport, before: Baseline | None, *names: str, signature: Signature = TODAY, add: bool = False
 ) -> Proposal:
-    made = unasked(decide(case_report, before, (), signature, add=add), {})
+    made = refuse_unneeded(decide(case_report, before, (), signature, add=add), {})
     return with_figures(made, names, signature, add=add)
 
 
@@ -443,7 +443,7 @@ SAME = replace(TODAY, started="20260601T120000Z", why="again", same_code=True)
         (600.0, SAME, Change.ONE_MORE, (800.0, 2)),
         (1400.0, replace(SAME, why=""), Change.WORSE, (1400.0, 1)),
         (1400.0, replace(SAME, same_code=False, commit="other"), Change.WORSE, (1400.0, 1)),
-        (1400.0, replace(SAME, strays=("kernel.cu",)), Change.WORSE, (1400.0, 1)),
+        (1400.0, replace(SAME, untracked=("kernel.cu",)), Change.WORSE, (1400.0, 1)),
         (1000.0, SAME, Change.COUNTED, (1000.0, 1)),
         (1000.0, replace(SAME, commit="other"), Change.ONE_MORE, (1000.0, 2)),
     ],

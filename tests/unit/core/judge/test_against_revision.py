@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.against_revision import (
     UNASKED,
     arm_limit,
     arms_of,
-    contested_limit,
+    limit_to_decide,
 )
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -85,12 +85,12 @@ def test_a_case_is_asked_about_the_limits_that_are_open() -> None:
         return Verdict(limit=limit(text), outcome=outcome, effect=Effect.WARN)
 
     verdicts = [verdict("slowdown <= 9%", Outcome.SUSPECT), verdict("slowdown <= 2%", Outcome.PASSED)]
-    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.09
+    assert limit_to_decide(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.09
     verdicts.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
-    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.04
-    assert contested_limit(CaseReport(key=KEY, verdicts=())) == UNASKED
+    assert limit_to_decide(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.04
+    assert limit_to_decide(CaseReport(key=KEY, verdicts=())) == UNASKED
     lineless = CaseReport(key=KEY, verdicts=(verdict("slowdown <= 5%", Outcome.UNBASELINED),))
-    assert contested_limit(lineless) == 0.05
+    assert limit_to_decide(lineless) == 0.05
 
 
 @pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])

@@ -255,9 +255,11 @@ def test_a_mean_under_two_arms_asks_no_accepted_run() -> None:
     assert mean(of(0.5, same=True)).startswith("moved: ")
     assert mean(of(0.5, same=True), of(0.5)).startswith("moved: "), "one that ran the same code moved with the others"
     assert "edits kernel.py" in mean(of(0.0, bare=True, edited=("kernel.py",)))
-    unplayed = Paired(decision=Decision.UNDECIDED, revision=True, base="HEAD~1")
+    rounds_for_new_tests = Paired(decision=Decision.UNDECIDED, revision=True, base="HEAD~1")
     line = accepted(1e6, key=report(1e6).key)
-    by_line = judge(measured(1.22e6, key=line.key), [HELD], baseline=line, context=PLAIN_CONTEXT, paired=unplayed)
+    by_line = judge(
+        measured(1.22e6, key=line.key), [HELD], baseline=line, context=PLAIN_CONTEXT, paired=rounds_for_new_tests
+    )
     assert "a whole run may be off by 23.6 % here" in mean(by_line), "without a round the accepted time counts"
 
 

@@ -13,13 +13,13 @@ from pytest_perfgate.core.judge.policy import (
     RULE,
     RULES,
     by_commit,
-    contested,
     effect,
     exit_code,
     parse_policy,
     run_code,
     suspect_figures,
     suspects,
+    verdicts_to_decide,
     with_base,
 )
 from pytest_perfgate.model.errors import PerfgateError
@@ -177,7 +177,7 @@ def test_two_builds_decide_what_an_accepted_time_did_not_clear(outcome: Outcome)
     }  # fmt: skip
     report = CaseReport(key=KEY, verdicts=(verdict_with(outcome),), baseline=accepted(1e6))
     for ci in (False, True):
-        assert bool(contested(report, ci=ci)) is (outcome in open_)
+        assert bool(verdicts_to_decide(report, ci=ci)) is (outcome in open_)
 
 
 @pytest.mark.parametrize(("ci", "line", "asks"), [(True, False, True), (True, True, False), (False, False, False)])
@@ -185,7 +185,7 @@ def test_in_ci_two_builds_decide_a_case_without_a_line(*, ci: bool, line: bool, 
     report = CaseReport(
         key=KEY, verdicts=(verdict_with(Outcome.UNBASELINED),), baseline=accepted(1e6) if line else None
     )
-    assert bool(contested(report, ci=ci)) is asks
+    assert bool(verdicts_to_decide(report, ci=ci)) is asks
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_two_builds_decide_slowdowns_and_measured_figures(
 ) -> None:
     """An improvement that is demanded is of the accepted time, and a count needs no second build."""
     report = CaseReport(key=KEY, verdicts=(verdict_with(outcome, text, value),), baseline=accepted(1e6))
-    assert bool(contested(report, ci=True)) is asks
+    assert bool(verdicts_to_decide(report, ci=True)) is asks
 
 
 @pytest.mark.parametrize("outcome", Outcome)

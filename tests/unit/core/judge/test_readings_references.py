@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.core.judge.against_limit import hidden_by_neighbours
+from pytest_perfgate.core.judge.against_limit import disturbed_by_others
 from pytest_perfgate.core.judge.readings import is_reference, moved_sides, over_processes, reach_in_turns, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
 from pytest_perfgate.model.metric import Figure, Interval, Metric, Problem
@@ -332,8 +332,8 @@ def test_one_process_or_no_bound_cannot_be_explained_by_neighbours() -> None:
     metric = judged("speedup(over=eager) >= 1x", *turns_of, processes=busy).metric
     assert metric is not None
     trial = SimpleNamespace(measurement=measured(1e6, processes=busy), context=CONTEXT)
-    assert hidden_by_neighbours(metric, 1.5, trial)
-    assert not hidden_by_neighbours(metric, 0.0, trial)
-    assert hidden_by_neighbours(replace(metric, value=0.99), 1.0, trial)
+    assert disturbed_by_others(metric, 1.5, trial)
+    assert not disturbed_by_others(metric, 0.0, trial)
+    assert disturbed_by_others(replace(metric, value=0.99), 1.0, trial)
     trial.measurement = measured(1e6, processes=busy[:1])
-    assert not hidden_by_neighbours(metric, 1.5, trial)
+    assert not disturbed_by_others(metric, 1.5, trial)

@@ -27,7 +27,7 @@ CANONICAL: Mapping[Dimension, str] = {
 """The unit whose factor is one: how a limit formats back without losing a bit."""
 
 
-def spelled(limit: Limit, kinds: Mapping[str, MetricKind] | None = None) -> str:
+def explicit_selection(limit: Limit, kinds: Mapping[str, MetricKind] | None = None) -> str:
     """The limit as text that reads back as the same limit."""
     kind = (kinds or {}).get(limit.metric)
     scope = render_scope(limit.labels, kind)

@@ -10,7 +10,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Operator
 from pytest_perfgate.model.values import UNITS, USUAL, Dimension, dimension_of
 from tests.unit.core.judge.bench import KINDS, limit
-from tests.unit.core.limits.spelled import CANONICAL, spelled
+from tests.unit.core.limits.spelled import CANONICAL, explicit_selection
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_limits_read(text: str, metric: str, labels: tuple, operator: str, bound
     read = limit(text)
     assert (read.metric, read.labels, read.operator) == (metric, labels, Operator(operator))
     assert read.bound == pytest.approx(bound, rel=1e-12)
-    again = limit(spelled(read, KINDS))
+    again = limit(explicit_selection(read, KINDS))
     assert (again.key, again.operator, again.bound, again.dimension) == (
         read.key,
         read.operator,

@@ -10,6 +10,7 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     asked_figures,
+    explicit_selection,
     limits_for,
     limits_on_times,
     matches_pattern,
@@ -22,7 +23,6 @@ from pytest_perfgate.core.limits.merge import (
     of_other_calls,
     own_names,
     replaced_on,
-    spelled,
     tails_in,
     unmatched,
     unmatched_cases,
@@ -237,7 +237,7 @@ def test_what_names_none(name: str) -> None:
 
 
 def test_of_several_names_one_is_enough() -> None:
-    for pick in (named, spelled):
+    for pick in (named, explicit_selection):
         assert pick([GEMM.nodeid, OTHER.nodeid])(GEMM)
         assert pick([GEMM.nodeid, OTHER.nodeid])(OTHER)
         assert not pick([OTHER.nodeid])(GEMM)

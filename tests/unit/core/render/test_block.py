@@ -15,7 +15,7 @@ from pytest_perfgate.core.render.block import (
     render_blocks,
     step_text,
 )
-from pytest_perfgate.core.render.report import urgency
+from pytest_perfgate.core.render.report import by_outcome
 from pytest_perfgate.core.render.words import other_notes
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
@@ -133,7 +133,7 @@ def test_undecided_cases_behind_the_three_slowest_share_one_block_with_their_fig
 
 def test_a_report_shows_the_slowest_of_equal_outcomes_and_failing_notes_first() -> None:
     cases = [case(name, then * 1e6, 1e6, Outcome.UNDECIDED) for name, then in (("test_a", 1.01), ("test_b", 1.4))]
-    assert [c.key.test for c in sorted(cases, key=urgency)] == ["test_b", "test_a"]
+    assert [c.key.test for c in sorted(cases, key=by_outcome)] == ["test_b", "test_a"]
     notes = [
         SuiteNote(kind=kind, effect=effect, text=kind) for kind, effect in (("a", Effect.WARN), ("b", Effect.FAIL))
     ]

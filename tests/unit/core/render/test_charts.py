@@ -18,8 +18,8 @@ from pytest_perfgate.core.render.charts import (
     mfu_of_steps,
     occupancy_stairs,
     sparkline,
-    squeezed,
     stacked,
+    with_shorter_sparkline,
 )
 from pytest_perfgate.core.render.drawing import NARROW, WIDE
 from tests.drawings import areas, flaws, root, texts
@@ -112,7 +112,7 @@ def test_a_sparkline_shows_whatever_is_there(numbers: tuple[float, ...], expecte
     ids=["joined", "as it is", "too short already", "no leading line"],
 )
 def test_a_squeezed_line_keeps_its_peaks(text: str, by: int, expected: str) -> None:
-    assert squeezed(text, by) == expected
+    assert with_shorter_sparkline(text, by) == expected
 
 
 def test_short_kernels_stand_out_up_to_the_border() -> None:

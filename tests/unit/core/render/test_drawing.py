@@ -13,12 +13,12 @@ from pytest_perfgate.core.render.drawing import (
     Axis,
     Frame,
     area,
+    complete_drawing,
     grid,
     legend,
     shortened,
     standalone,
     text_width,
-    whole_drawing,
 )
 from tests.drawings import contrast, outside, overlapping, palettes, root, unfilled
 
@@ -55,7 +55,7 @@ def test_fills_that_stand_together_differ_without_their_colours() -> None:
 
 def test_two_drawings_on_a_page_do_not_share_their_patterns() -> None:
     marks = [area(0, 0, 10, 10, "exposed")]
-    one, two = (whole_drawing(20, 20, marks, alt) for alt in ("one", "two"))
+    one, two = (complete_drawing(20, 20, marks, alt) for alt in ("one", "two"))
     names = [re.findall(r'id="([^"]+)"', svg) for svg in (one, two)]
     assert len({*names[0], *names[1]}) == 2
     assert not [flaw for svg in (one, two, standalone(one)) for flaw in unfilled(svg)]
@@ -85,7 +85,7 @@ def test_words_that_do_not_fit_are_cut_or_left_out(text: str, pixels: float, exp
 )
 def test_ticks_never_lie_on_each_other(width: int, axis: Axis) -> None:
     frame = Frame(x=axis, y=Axis(low=0, high=1, label=""), width=width, height=120, left=60, right=60)
-    svg = whole_drawing(width, 120, list(grid(frame)), "axis")
+    svg = complete_drawing(width, 120, list(grid(frame)), "axis")
     assert not overlapping(svg)
     assert root(svg).get("aria-label") == "axis"
 
@@ -94,7 +94,7 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
     entries = [("compute", "computation"), ("exposed", "communication, exposed"), ("idle", "idle")]
     for width in (120, 344, 760):
         marks, end = legend(entries, 0, width)
-        svg = whole_drawing(width, end, marks, "key")
+        svg = complete_drawing(width, end, marks, "key")
         assert not outside(svg)
         assert not overlapping(svg)
     assert legend([], 0, 100) == ([], 2)
@@ -102,7 +102,9 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
 
 def test_a_narrow_scale_of_few_powers_keeps_the_ticks_that_have_room() -> None:
     axis = Axis(low=5e3, high=5e5, label="length", log=True, text=lambda tick: f"{tick / 1e3:.0f} µs")
-    svg = whole_drawing(360, 200, grid(Frame(x=axis, y=Axis(low=0, high=1, label=""), width=360, height=200)), "ticks")
+    svg = complete_drawing(
+        360, 200, grid(Frame(x=axis, y=Axis(low=0, high=1, label=""), width=360, height=200)), "ticks"
+    )
     assert len(re.findall(r"\d µs<", svg)) >= 4
     assert not overlapping(svg)
 

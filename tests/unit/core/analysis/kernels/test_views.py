@@ -38,7 +38,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
     paired,
     rules_view,
     slowdowns,
-    unhealthy,
+    unhealthy_metrics,
 )
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
@@ -404,12 +404,12 @@ WELL = {"tc_util": 0.7, "dram": 0.3, "occupancy": 0.3, "l2_hit": 0.9, "spills": 
     ],
 )
 def test_each_row_at_its_bound(changed: dict[str, float], named: list[str]) -> None:
-    assert [row.name for row, _ in unhealthy({**WELL, **changed})] == named
+    assert [row.name for row, _ in unhealthy_metrics({**WELL, **changed})] == named
 
 
 def test_what_was_not_collected_is_not_judged() -> None:
-    assert list(unhealthy({})) == []
-    assert [row.name for row, _ in unhealthy({"dram": 0.2})] == ["dram"]
+    assert list(unhealthy_metrics({})) == []
+    assert [row.name for row, _ in unhealthy_metrics({"dram": 0.2})] == ["dram"]
     assert len(HEALTH) == 6
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.core.analysis import intervals as communication
-from pytest_perfgate.core.analysis.nsys.lanes import hidden_talkers, qualified
+from pytest_perfgate.core.analysis.nsys.lanes import by_namespace, qualified
 from pytest_perfgate.core.analysis.nsys.setup import reading
 
 NAMES = {
@@ -17,9 +17,9 @@ NAMES = {
 
 
 def test_what_a_namespace_says_counts_and_arguments_do_not() -> None:
-    assert hidden_talkers(NAMES, reading({})) == (1, 2)
-    assert hidden_talkers(NAMES, reading({"communication": "exchange::"})) == (1, 2, 5)
-    assert hidden_talkers(NAMES, reading({"compat": "pithtrain"})) == ()
+    assert by_namespace(NAMES, reading({})) == (1, 2)
+    assert by_namespace(NAMES, reading({"communication": "exchange::"})) == (1, 2, 5)
+    assert by_namespace(NAMES, reading({"compat": "pithtrain"})) == ()
 
 
 @pytest.mark.parametrize(

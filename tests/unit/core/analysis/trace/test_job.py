@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.app.inspections import every_view
 from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob
-from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
+from pytest_perfgate.core.analysis.trace.ranks import Collective, collective_metrics
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
@@ -49,7 +49,7 @@ def test_joining_is_associative_and_knows_no_order(ranks, data):
     cut = data.draw(st.integers(0, len(parts)))
     again = reduce(or_, shuffled[:cut], TraceJob()) | reduce(or_, shuffled[cut:], TraceJob())
     assert again == whole
-    assert meeting_metrics(again.meeting) == meeting_metrics(whole.meeting)
+    assert collective_metrics(again.meeting) == collective_metrics(whole.meeting)
     assert [m.value for m in whole.metrics.find("idle")] == list(range(len(parts)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.inspections import led_by_pictures, picture, pictures_document, view, views_of
+from pytest_perfgate.app.inspections import picture, pictures_document, view, views_of, with_pictures_first
 from pytest_perfgate.core.render.html import render_html
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Picture, Section
@@ -106,13 +106,13 @@ def test_a_name_that_is_none_lists_those_that_are(steps):
 
 
 def test_a_page_is_led_by_its_pictures(steps):
-    page = led_by_pictures(view(steps), steps)
+    page = with_pictures_first(view(steps), steps)
     answer, first, *_ = page.blocks
     assert isinstance(first, Section)
     assert answer.text.startswith("The window is ")
-    fair = led_by_pictures(view(steps, "fair"), steps)
+    fair = with_pictures_first(view(steps, "fair"), steps)
     assert [block.title for block in fair.blocks[:2]] == ["Executive summary", "Pictures"]
-    assert led_by_pictures(view(steps, "timeline"), steps).blocks[0].title == "Pictures", "before a table"
+    assert with_pictures_first(view(steps, "timeline"), steps).blocks[0].title == "Pictures", "before a table"
     assert [block.name for block in first.blocks if isinstance(block, Picture)] == list(NAMES)
     html = render_html(page)
     assert html.index("<figure>") < html.index(">Where the time went</h2>")
@@ -163,4 +163,4 @@ def test_a_trace_of_a_host_beside_one_of_a_gpu_has_no_picture(kineto, tmp_path):
     ]
     analysis = kineto.compare(paths[:1], paths[1:], {})
     assert dict(analysis.pictures) == {}
-    assert led_by_pictures(view(analysis), analysis) == view(analysis)
+    assert with_pictures_first(view(analysis), analysis) == view(analysis)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.core.analysis.trace.job import alone
 from pytest_perfgate.core.analysis.trace.operators import collectives, word
-from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, meeting_metrics, straggler, waits
+from pytest_perfgate.core.analysis.trace.ranks import JobCollectives, collective_metrics, straggler, waits
 from pytest_perfgate.core.analysis.trace.survey import timelines
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -61,7 +61,7 @@ def test_a_collective_has_size_and_bandwidths(ranks):
     meeting = JobCollectives()
     for n, rank in enumerate(ranks):
         meeting |= JobCollectives(parts=collectives(rank, n))
-    metrics = meeting_metrics(meeting)
+    metrics = collective_metrics(meeting)
     (algorithm,) = metrics.find("alg_bandwidth", (("collective", "AllReduce"),))
     (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
     assert bus.value == pytest.approx(algorithm.value * 2 * 7 / 8)
@@ -69,7 +69,7 @@ def test_a_collective_has_size_and_bandwidths(ranks):
 
 def test_one_rank_alone_says_what_it_cannot_know(ranks):
     meeting = JobCollectives(parts=collectives(ranks[0], 0), present=frozenset({0}))
-    metrics = meeting_metrics(meeting)
+    metrics = collective_metrics(meeting)
     assert metrics.names() == ("comm_bytes", "comm_count", "comm_time")
     assert metrics.missing("bus_bandwidth").fix == "give the traces of all ranks"
     assert "Only one rank's trace is here" in alone(meeting)
