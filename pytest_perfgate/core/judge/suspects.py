@@ -33,6 +33,7 @@ from pytest_perfgate.core.judge.samples import (
 from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, degrees_of_freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
+from pytest_perfgate.model.plan import LEAST as LEAST_ROUNDS
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Paired
 
 SLOWER = "slower than accepted"
-
 AGAINST, ROUNDS, DOCTOR = "--perfgate-against", "--perfgate-rounds=", "perfgate doctor"
 
 OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})
@@ -165,9 +165,9 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert paired is not None
     assert trial.baseline is not None
     than = f"than {base_words(paired)}"
-    facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
-    facts = (("base", paired.stands_in), *facts) if paired.stands_in else facts
-    facts = (*facts, *power_facts(paired))
+    facts = (("base", paired.stands_in),) if paired.stands_in else ()
+    moved = (("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
+    facts = (*facts, *moved, *power_facts(paired))
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.threshold
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {than}, {SAME}", (DOCTOR,), facts)
@@ -186,6 +186,11 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return ruling._replace(policy="moved_by_change")
         explained = paired.moved or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if explained else DOCTOR,), facts)
+    all_slower = min(paired.differences, default=0.0) > math.log1p(suspicion.threshold) and not paired.same
+    if all_slower and paired.rounds < LEAST_ROUNDS:  # as where the call became so slow that the budget ends
+        ruling = _by_prediction(suspicion, trial)
+        if ruling.outcome is Outcome.REGRESSED:
+            return ruling._replace(sentence=f"{ruling.sentence}; slower {than} too", evidence=facts)
     return with_confirmation(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, processes)
 
 
@@ -236,8 +241,8 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     elif suspicion.metric.value > reach:
         explained = f"{explained}, and this is more. It is not confirmed because of {_own_interval(suspicion, trial)}"
         if _unversioned(trial):
-            more = 2 * max(len(trial.measurement.processes), LEAST)
-            return _suspect(suspicion, explained, (f"{trial.rerun} --perfgate=full {ROUNDS}{more}",))
+            rounds = f"{ROUNDS}{2 * max(len(trial.measurement.processes), LEAST)}"
+            return _suspect(suspicion, explained, (f"{trial.rerun} --perfgate=full {rounds}",))
     return _suspect(suspicion, explained, tuple(deciding(trial)))
 
 
@@ -265,10 +270,9 @@ def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
 
 def _own_interval(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
     """Return why the run's own interval reaches below the threshold."""
-    count = len(trial.measurement.processes)
-    rests = f"of {plural(count, 'process', 'processes')}"
-    begins = signed(suspicion.metric.low)
-    return f"its own interval {rests}: it begins at {begins}, and only {signed(suspicion.threshold)} or more counts"
+    rests = plural(len(trial.measurement.processes), "process", "processes")
+    begins = f"it begins at {signed(suspicion.metric.low)}"
+    return f"its own interval of {rests}: {begins}, and only {signed(suspicion.threshold)} or more counts"
 
 
 def _unversioned(trial: JudgedMeasurement) -> bool:

@@ -39,7 +39,15 @@ from tests.unit.core.judge.bench import (
     samples,
     verdict,
 )
-from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, SLOWER, decided, decided_verdict, judged_arms
+from tests.unit.core.judge.paired_builds import (
+    PAIRED_CONTEXT,
+    SLOWER,
+    arms,
+    decided,
+    decided_verdict,
+    judged_arms,
+    paired_verdict,
+)
 
 
 def test_small_and_strict_numbers_are_screened_like_others() -> None:
@@ -260,6 +268,21 @@ def test_a_clock_that_no_arm_saw_has_no_rounds() -> None:
     context = replace(PAIRED_CONTEXT, then_hz=2e9, paired_available=False)
     report = judge(measured(0, processes=fast), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
     assert (report.verdicts[0].outcome, report.verdicts[0].rounds) == (Outcome.INVALID, 0)
+
+
+def test_a_time_beyond_chance_and_the_few_rounds_that_the_budget_left_confirm_it_together() -> None:
+    """A call of 134 us took 600 ms after a change: ten minutes were three rounds, and the run ended with 0."""
+    few = replace(arms(4000, 3000, 5000, 3), differences=(8.2, 8.3, 8.4))
+    verdict = paired_verdict(4e9, few)
+    assert (verdict.outcome, verdict.metric.value) == (Outcome.REGRESSED, pytest.approx(3999))
+    assert verdict.sentence.endswith("slower than base a1b2c3d in 3 rounds: over 10,000 % too")
+    others = (
+        replace(few, differences=(8.2, 8.3, 0.02)),
+        replace(few, differences=()),
+        replace(few, differences=(8.3,) * 7),
+    )
+    assert {paired_verdict(4e9, one).outcome for one in others} == {Outcome.UNDECIDED}
+    assert paired_verdict(1.06e6, arms(0.06, -0.5, 0.6, 3)).outcome is Outcome.UNDECIDED, "within chance"
 
 
 def test_what_no_second_arm_was_asked_has_no_rounds() -> None:
