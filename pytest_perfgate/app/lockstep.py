@@ -210,6 +210,10 @@ def timers_of(rounds: Iterable[PairedRound]) -> dict[CaseKey, str]:
     return timers
 
 
+_FAR = 10.0
+"""The slowdown from which the head decides how many calls a turn has."""
+
+
 class Turns:
     """Two sides that are measured in turns; which of them is first alternates."""
 
@@ -238,7 +242,9 @@ class Turns:
         return self._sampled(replace(plan, one_core=not any(samples.threaded for samples in warm.values())), warm)
 
     def _sampled(self, plan: Plan, warm: Mapping[int, Samples]) -> tuple[Samples, Samples]:
-        planned = [_turn(plan, self._timing, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
+        base, head = (median(warm[side].durations) for side in (BASE, HEAD))
+        of_both = HEAD if head > _FAR * base else BASE  # as many calls as of a fast base would take a slow head minutes
+        planned = [_turn(plan, self._timing, warm[of_both if self._alike else side]) for side in (BASE, HEAD)]
         timers = {samples.timer for samples in warm.values()}
         timer = min(timers - {"events"} or timers)  # of two choices the one that times both calls
         turns = [replace(turn, leaning=timer) for turn, _ in planned]

@@ -63,6 +63,21 @@ def test_two_different_calls_have_batches_of_their_own() -> None:
     assert [side for side, _, warmup in turns if not warmup][:4] == [BASE, HEAD, HEAD, BASE]
 
 
+@pytest.mark.parametrize(("slower", "calls"), [(1.0, 17), (9.0, 17), (15_000.0, 1)])
+def test_a_head_that_became_very_slow_decides_how_many_calls_a_turn_has(slower: float, calls: int) -> None:
+    """The calls that fill a turn of the base took fifteen seconds in each turn of the head."""
+    counts: set[int] = set()
+
+    def sampled(side: int, plan: Plan) -> Samples:
+        if not plan.warmup_ns:
+            counts.add(plan.calls)
+        time = 100_000.0 * (slower if side == HEAD else 1.0)
+        return replace(TURN, durations=(time,) * 3, cpu=(), batch=plan.calls)
+
+    Turns(sampled, TurnTiming(), (BASE, HEAD)).sample(Plan())
+    assert counts == {calls}, "the same in both builds"
+
+
 def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -> None:
     """Times of different timers are not compared, and the timer of the short call can time the long one."""
     plans: list[Plan] = []
