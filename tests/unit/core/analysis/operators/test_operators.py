@@ -149,7 +149,6 @@ def test_operands_of_two_types_are_promoted_as_pytorch_does(name, types, shapes,
     assert (amount.dtype, amount.bytes, why) == (dtype, moved, "")
 
 
-
 def test_work_beyond_any_number_is_a_reason() -> None:
     shape = (1 << 62,) * 40
     amount, why = work_of(OperatorCall(name="aten::add", dims=(shape, shape), types=("float", "float")))
