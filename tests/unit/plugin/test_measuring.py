@@ -226,8 +226,11 @@ def test_the_host_waits_for_arrays_of_jax_and_does_not_start_it(
     monkeypatch.setitem(sys.modules, "jax", library)
     bridge = SimpleNamespace(backends_are_initialized=lambda: started)
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
-    HostRuntime(probe_host).synchronize()
+    runtime = HostRuntime(probe_host)
+    runtime.device()
+    runtime.synchronize()
     assert events == ([["stored"]] if started else [])
     for stub in (None, SimpleNamespace()):
         monkeypatch.setitem(sys.modules, "jax", stub)
-        HostRuntime(probe_host).synchronize()
+        runtime.device()
+        runtime.synchronize()
