@@ -11,7 +11,7 @@ from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.changes.tests import same_bodies, same_function
+from pytest_perfgate.core.changes.tests import is_new, same_bodies, same_function
 from pytest_perfgate.core.judge.against_figure import selected_figures
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.model.codes import Family
@@ -74,8 +74,9 @@ class Accepted:
         if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
         if (then := then or self._line_before_move(measurement.key, device)) is None:
-            # a line that came with the change cannot clear it: like one run, it leaves that to base and head
-            return (replace(now, runs=1, scatter=0.0) if self.base.commit else now), None
+            earlier, text = self._versions(measurement.key.path)
+            new = not self.base.commit or is_new(earlier, text or "", measurement.key.nodeid)
+            return (now if new else replace(now, runs=1, scatter=0.0)), None  # else base and head decide, as of one run
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
 

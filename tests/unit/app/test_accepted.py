@@ -23,12 +23,14 @@ THEN = accepted(1e6, place="c0ffee: baselines")
 
 
 def judging(
-    now: Baseline, then: Baseline | None = THEN, base: str = "c0ffee"
+    now: Baseline, then: Baseline | None = THEN, base: str = "c0ffee", earlier: str | None = "def test_gemm(): pass"
 ) -> tuple[Baseline | None, Baseline | None]:
     before = {str(KEY): then} if then is not None else {}
     store: Any = SimpleNamespace(read=lambda _device, _path, revision="": before if revision else {str(KEY): now})
     store.paths = lambda _device, _revision: ()
-    tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit=base)), baselines=store)
+    texts = {"c0ffee": earlier, "HEAD": "def test_gemm(): return 1"}
+    repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: texts[revision])
+    tools: Any = SimpleNamespace(repository=repository, baselines=store)
     return Accepted(tools).judging(measured(1e6))
 
 
@@ -56,6 +58,8 @@ def test_a_line_that_came_with_the_change_clears_as_little_as_one_run() -> None:
     now = replace(THEN, runs=3, scatter=0.01)
     assert judging(now, None) == (replace(now, runs=1, scatter=0.0), None)
     assert judging(now, None, base="") == (now, None), "nobody knows which lines were there before"
+    assert judging(now, None, earlier=None) == (now, None), "its test came with the change too"
+    assert judging(now, None, earlier="def test_other(): pass") == (now, None)
     local = replace(now, local=True)
     assert judging(local, None) == (local, None)
 
