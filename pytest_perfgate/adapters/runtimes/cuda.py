@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,9 @@ def timed_event(options: Callable[..., Any]) -> Any:
 class _CudaArrayType(type):
     def __instancecheck__(cls, thing: Any) -> bool:
         name = "__cuda_array_interface__"
-        return hasattr(type(thing), name) and hasattr(thing, name)
+        with suppress(Exception):  # a property of any library: torch's raises for a tensor that requires a gradient
+            return hasattr(type(thing), name) and hasattr(thing, name)
+        return False
 
 
 class CudaArray(metaclass=_CudaArrayType):

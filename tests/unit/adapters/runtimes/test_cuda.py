@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import lookup_spec
-from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
+from pytest_perfgate.adapters.runtimes.cuda import CudaArray, CupyRuntime
 from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.app.instrument import lease_name
@@ -274,3 +274,18 @@ def test_memory_is_what_the_allocator_gives_out_and_takes_back() -> None:
 
     assert CupyRuntime(load=lambda: SimpleNamespace(cuda=cuda)).memory_of(call) == (1024, 2)
     assert not MemoryHook.entered
+
+
+@pytest.mark.parametrize(
+    ("raises", "on_gpu"), [(None, True), (AttributeError("on the host"), False), (RuntimeError("requires grad"), False)]
+)
+def test_an_array_on_a_gpu_is_one_whose_interface_can_be_read(raises: Exception | None, *, on_gpu: bool) -> None:
+    class Tensor:
+        @property
+        def __cuda_array_interface__(self) -> dict[str, object]:
+            if raises is not None:
+                raise raises
+            return {}
+
+    assert isinstance(Tensor(), CudaArray) is on_gpu
+    assert not isinstance([1.0], CudaArray)
