@@ -76,7 +76,7 @@ class Accepted:
         if (then := then or self._line_before_move(measurement.key, device)) is None:
             earlier, text = self._versions(measurement.key.path)
             new = not self.base.commit or is_new(earlier, text or "", measurement.key.nodeid)
-            return (now if new else replace(now, runs=1, scatter=0.0)), None  # else base and head decide, as of one run
+            return (now if new else replace(now, runs=0, scatter=0.0)), None  # without a run, base and head decide
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
 

@@ -323,7 +323,7 @@ class Baseline:
     """Other accepted figures, sorted by title."""
     scatter: float = 0.0
     """Relative standard deviation between runs; 0 for a single one."""
-    runs: int = 1
+    runs: int = 1  # that it rests on; 0 where none counts, since the line came with the change under test
     detects: float = 0.0
     """The smallest slowdown that the accepted run could detect; 0 if that was sufficient."""
     processes: int = 0

@@ -239,7 +239,7 @@ def _scatters(trial: JudgedMeasurement) -> bool:
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
     """Return whether the accepted time can detect its limit between runs, and this time is below it."""
     # The scatter between runs is the error of an accepted time; processes of one run agree with each other.
-    if not _scatters(trial):
+    if not (trial.baseline and trial.baseline.runs and _scatters(trial)):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.detects) <= allowed.threshold and (
@@ -284,9 +284,11 @@ def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Rul
     assert trial.baseline is not None
     count = plural(max(trial.baseline.runs, trial.context.runs), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
+    rests = f"rests on {count}, and the next run may be {detectable(between)} off"
+    what = rests if trial.baseline.runs else "came with this change"
     return Ruling(
         outcome=Outcome.UNDECIDED,
-        sentence=f"the accepted time rests on {count}, and the next run may be {detectable(between)} off: {decides}",
+        sentence=f"the accepted time {what}: {decides}",
         next=tuple(against_accepted(trial)),
         metric=metric,
         visible=max(visible, between),

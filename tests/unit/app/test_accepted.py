@@ -53,10 +53,10 @@ def test_whatever_a_verdict_leans_on_is_the_merge_base_s(edit: dict[str, Any]) -
     assert judging(now) == (THEN, now)
 
 
-def test_a_line_that_came_with_the_change_clears_as_little_as_one_run() -> None:
+def test_a_line_that_came_with_the_change_rests_on_no_run_unless_its_test_is_new() -> None:
     """A change accepted three runs of its own slower code, or its lines were behind a link that git does not follow."""
     now = replace(THEN, runs=3, scatter=0.01)
-    assert judging(now, None) == (replace(now, runs=1, scatter=0.0), None)
+    assert judging(now, None) == (replace(now, runs=0, scatter=0.0), None)
     assert judging(now, None, base="") == (now, None), "nobody knows which lines were there before"
     assert judging(now, None, earlier=None) == (now, None), "its test came with the change too"
     assert judging(now, None, earlier="def test_other(): pass") == (now, None)

@@ -28,6 +28,8 @@ STEADY = accepted(1e6, scatter=0.005, runs=30)
         (IN_CI, replace(STEADY, runs=2), Outcome.UNDECIDED, "rests on 2 runs, and the next run may be 9.2 % off"),
         (replace(IN_CI, runs=5, scatter=0.005), accepted(1e6), Outcome.UNDECIDED, "rests on 5 runs"),
         (IN_CI, STEADY, Outcome.PASSED, "keeps the limit"),
+        (IN_CI, replace(STEADY, runs=0), Outcome.UNDECIDED, "came with this change: it clears nothing by itself"),
+        (replace(TWO_BUILDS, runs=30, scatter=0.005), replace(STEADY, runs=0), Outcome.UNDECIDED, "change: two builds"),
         (IN_CI, replace(STEADY, scatter=0.02), Outcome.UNDECIDED, "rests on 30 runs, and the next run may be 4.1 % off"),
         (IN_CI, replace(STEADY, detects=0.029), Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, detects=0.031), Outcome.UNDECIDED, "too noisy to detect less than 3.1 %"),
