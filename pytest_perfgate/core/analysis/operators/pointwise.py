@@ -48,9 +48,11 @@ def binary(call: OperatorCall, operands: int = 2) -> Work:
         raise ValueError(f"neither operand of {call.name} is a tensor")
     shape = _broadcast([call.shape(at) for at in tensors])
     widest = max(tensors, key=lambda at: _promotion(call, at))
-    written = call.type(0 if call.name.endswith("_") else widest)
+    number = bool(shape) and not call.shape(widest) and call.type(widest) == "double"
+    dtype = "fp32" if number else call.dtype(widest)  # 2.0 of Python beside integers makes a float of 4 bytes
+    written = call.type(0) if call.name.endswith("_") else dtype
     moved = sum(call.size(at) for at in tensors) + prod(shape) * _written(call, written)
-    return streamed(prod(shape), moved, call.dtype(widest), "elementwise")
+    return streamed(prod(shape), moved, dtype, "elementwise")
 
 
 def _promotion(call: OperatorCall, at: int) -> tuple[int, bool, float]:
