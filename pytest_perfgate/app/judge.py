@@ -22,6 +22,7 @@ from pytest_perfgate.core.judge.judge import (
     judging_failed,
     not_called,
     not_measured,
+    nothing_measured,
     unmatched_limits,
     with_trouble,
 )
@@ -43,7 +44,7 @@ from pytest_perfgate.model.measurement import (
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.project import DEPENDENCIES
-from pytest_perfgate.model.protocol import READ, STATIC, TIMED, WAITED, CaseResult
+from pytest_perfgate.model.protocol import STATIC, TIMED, WAITED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"
-LIST_FIGURES = "perfgate inspect FILE lists its figures"
 IMPORT_LATER = "import what the base lacks inside the fixture that uses it, not at the top of conftest.py"
 
 _NO_COMMIT = frozenset({"arm-no-commit", "revision-missing"})
@@ -131,8 +131,7 @@ class GateJudge:
     def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
         """Judge one measurement by its limits; ``unpaired`` says why two builds could not decide."""
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
-            why = {"region": "its region was never entered", READ: f"the file lacks it; next: {LIST_FIGURES}"}
-            return self.unmeasured(case, measurement.key, why.get(measurement.identity.timer, "nothing was recorded"))
+            return self.unmeasured(case, measurement.key, nothing_measured(measurement.identity.timer))
         baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
         past = self.past.newest(measurement)
         scatter, runs = _scatter(past, baseline, measurement.environment)

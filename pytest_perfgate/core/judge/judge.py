@@ -44,15 +44,15 @@ from pytest_perfgate.core.stats.summary import Summary, group_gap
 from pytest_perfgate.model.errors import codes, proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome
-from pytest_perfgate.model.protocol import STATIC, CaseResult
+from pytest_perfgate.model.protocol import READ, STATIC, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 RECORDED = "give record() times above zero, and unit= if they are not nanoseconds"
+NOTHING_READ = "the file lacks it; next: perfgate inspect FILE lists its figures"
 JUDGING_FAILED = "judging-failed"
-
 OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it needs a timed call, and this test timed none")
 
 
@@ -264,6 +264,11 @@ def not_measured(
         fix = f"{context.pytest} '{key.nodeid}' --perfgate=full"
     ruling = Ruling(outcome=outcome, sentence=sentence, next=(fix,) if fix else ())
     return without_measurement(key, limits, context, lambda _: ruling)
+
+
+def nothing_measured(timer: str) -> str:
+    """Return why a measurement of this timer has no figure, with the next step."""
+    return NOTHING_READ if timer == READ else f"nothing was recorded; next: {RECORDED}"
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
