@@ -230,7 +230,7 @@ def _with_tables(report: RunReport, pairs: list[str]) -> RunReport:
     from pytest_perfgate.core.render.families import parse_pivot
 
     for pair in pairs:
-        parse_pivot(pair)
+        parse_pivot(pair, "--table")
     return replace(report, tables=tuple(dict.fromkeys((*report.tables, *pairs)))) if pairs else report
 
 

@@ -242,6 +242,8 @@ def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:
     assert run.code == 4
     assert "pyproject.toml: tool.perfgate" in run.text
     assert "did you mean rounds" in run.text
+    project.configure('tables = ["x"]')
+    assert "pyproject.toml: tool.perfgate.tables: 'x' is not two parameters" in project.run().text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

@@ -136,7 +136,7 @@ ARTIFACT_CODES = codes_of(
         "artifact-missing": (
             "A file that was named is not there or cannot be read",
             "a file that cannot be read cannot be judged",
-            "check the path: ls -l FILE",
+            "check the path, and whether you may read the file",
         ),
         "artifact-mixed": (
             "Files of different kinds were given as one job",
