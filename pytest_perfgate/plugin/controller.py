@@ -57,9 +57,9 @@ class ControllerRole(ReadablePhases):
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
         report = yield
-        headed(item, call, report)
+        headed(call, report)
         return report
 
     @pytest.hookimpl(tryfirst=True)
