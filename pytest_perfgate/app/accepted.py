@@ -138,15 +138,15 @@ class Accepted:
             return bool(then and now) and same_function(then or "", now or "", name)
         return self.renamed_in(removed.path).get(was) == name
 
-    def has_line(self, key: CaseKey) -> bool:
-        """Return whether a test that was not measured (``pytest.xfail``) has a line that got no new reason."""
+    def is_unexplained(self, key: CaseKey) -> bool:
+        """Return whether no line with a new reason stands for a test that was not measured (``skip``, ``xfail``)."""
         store = self._tools.baselines
+        pairs = []
         for device in store.devices() if store is not None else ():
             then, now = self.then_and_now(device, key.path)
             mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
-            if any(not now.get(str(line.key), line).explains(line) for line in mine):
-                return True
-        return False
+            pairs += [(now.get(str(line.key), line), line) for line in mine]
+        return not pairs or any(not edited.explains(line) for edited, line in pairs)
 
     def _both_versions(self, path: str) -> tuple[str | None, str | None]:
         """Return a test file at the merge base and in this commit; None where it does not exist."""

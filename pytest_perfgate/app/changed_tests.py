@@ -254,13 +254,13 @@ def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
     """Return whether an earlier committed line judged the case, or would have, and this change gives no reason anew.
 
     Without a committed line: whether both arms ran the test as it is now, or a limit on the figure itself judged it.
-    Against a revision: whether both arms ran it as it is now, or it was not measured at all.
+    A test that was not measured counts too. Against a revision: whether both arms ran it as it is now.
     """
     from pytest_perfgate.core.judge.suite import needs_line
 
     paired = gate_judge.paired.get(report.key)
     if report.measurement is None:
-        return bool(gate_judge.revision) or gate_judge.accepted.has_line(report.key)
+        return bool(gate_judge.revision) or gate_judge.accepted.is_unexplained(report.key)
     if paired is not None and paired.revision:
         return not paired.own_test
     then, edited = gate_judge.accepted.judging(report.measurement)

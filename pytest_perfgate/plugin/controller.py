@@ -32,7 +32,7 @@ class ControllerRole(ReadablePhases):
     def __init__(self, config: pytest.Config) -> None:
         self.session = GateSession(Settings(config))
         self.recorded = False
-        """Whether this run has written a record."""
+        """Whether this run has written a record, or had none to write."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         return self.session.gate(item)
@@ -72,7 +72,8 @@ class ControllerRole(ReadablePhases):
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and division(session.config) is not None:
             session.exitstatus = exitstatus = pytest.ExitCode.OK  # a shard without tests
         write_session(self.session, exitstatus)
-        self.recorded = self.session.recorded
+        without = not self.session.cases and exitstatus in {0, 1, 5}  # such as a second job that runs other tests
+        self.recorded = self.session.recorded or without
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:

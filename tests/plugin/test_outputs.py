@@ -109,6 +109,16 @@ def test_a_run_that_broke_off_in_ci_does_not_leave_the_record_of_an_earlier_one(
         assert pointer.read_text(encoding="utf-8") == expected
 
 
+def test_a_run_of_other_tests_in_ci_leaves_the_record_of_the_gated_ones(project: Project) -> None:
+    """A job that runs its benchmarks, then its unit tests, and reports at its end."""
+    project.write("baselines/host-x/bench/test_it.py.yaml", "perfgate: 1\nbaselines:\n  'test_it': {time: 1ms}\n")
+    project.write(".perfgate/records/last", "a.json\n")
+    project.write("unit/test_plain.py", "def test_plain():\n    pass\n")
+    run = project.run("unit", ci=True)
+    assert run.code == 0, run.text
+    assert (project.root / ".perfgate" / "records" / "last").read_text(encoding="utf-8") == "a.json\n"
+
+
 def test_a_run_that_was_killed_does_not_leave_the_record_of_an_earlier_one(project: Project) -> None:
     Records(project.root).write(reports.run(reports.case("test_kept", 1e6)))
     assert len(Records(project.root).read().cases) == 1

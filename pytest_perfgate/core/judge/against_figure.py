@@ -9,13 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
-from pytest_perfgate.core.judge.context import (
-    REASON,
-    JudgeContext,
-    JudgedMeasurement,
-    Ruling,
-    figure_kept,
-)
+from pytest_perfgate.core.judge.context import REASON, JudgeContext, JudgedMeasurement, Ruling, figure_kept
 from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, comparable, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
@@ -41,6 +35,7 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 """Dimensions of figures that scatter between runs as times do."""
 
 _ORDER = tuple(Outcome)
+_CAME = "the accepted value came with this change, and clears nothing by itself"
 _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
 
 _BY_BUILDS = {
@@ -118,14 +113,14 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     if (pairs := _pairs_of(metric, trial)) is None:
         lost = paired.rounds and metric.better is not None
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not measure it") if lost else ruling
-    base = f"base {paired.base}" if paired.base else "the base"
+    base, came = f"base {paired.base}" if paired.base else "the base", ruling.sentence == _CAME
     finding = figure_finding(pairs, limit, trial.context.gates, paired.most)
     (outcome, word), then, head = _BY_BUILDS[finding.decision], ruling.next, median(pairs.head)
     moved = change_text(limit.change(head, finding.base.value), limit, metric.dimension)
     text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}: {moved}"
     if outcome is Outcome.REGRESSED and paired.same:
         outcome, text, then = Outcome.MOVED, f"{text}, {SAME}", (DOCTOR,)
-    elif outcome is Outcome.MOVED and ruling.outcome is Outcome.UNDECIDED:
+    elif outcome is Outcome.MOVED and ruling.outcome is Outcome.UNDECIDED and not (came and paired.shared):
         outcome = Outcome.PASSED  # the accepted value left it open
     elif outcome is Outcome.MOVED and pairs.repeats and head != metric.value:
         builds = quantity(head, metric.dimension)
@@ -137,7 +132,12 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         then = more_rounds(trial, paired)
     elif outcome in {Outcome.MOVED, Outcome.REGRESSED}:
         then = (*(cause_commands(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
-    return ruling._replace(outcome=outcome, sentence=text, next=then)
+    if not came:
+        return ruling._replace(outcome=outcome, sentence=text, next=then)
+    from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
+
+    then = (*cause_commands(trial), BASE_FIRST) if outcome is Outcome.REGRESSED else then
+    return ruling._replace(outcome=outcome, sentence=text, next=then, figure=finding.base)
 
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
@@ -162,17 +162,22 @@ def _ruling(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     line, edited = trial.baseline, trial.context.edited
     assert line is not None
     at = (metric.name, metric.labels)
-    then = line.figure(*at) or (edited.figure(*at) if edited is not None else None)
+    own = line.figure(*at)
+    then = own or (edited.figure(*at) if edited is not None else None)
     if then is None:
         return _unbaselined(limit, trial, f"no value of {figure_title(*at)} has been accepted", metric)
     if wrong := _mismatch(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
-    if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
+    decidable = trial.context.mode is Mode.FULL and trial.context.paired_available
+    came = (own is None or not line.runs) and (trial.context.policy.ci or decidable)
+    if metric.value == then.value and metric.interval is None and not came and _allows(limit, 0.0, 0.0):
         return figure_kept(metric, then)
     ruling = _compare(FigureComparison(limit, metric, then), trial)
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
+    if came and ruling.outcome in {Outcome.PASSED, Outcome.IMPROVED}:
+        ruling = ruling._replace(outcome=Outcome.UNDECIDED, sentence=_CAME, next=(f"{trial.rerun} --perfgate-against",))
     if ruling.outcome is Outcome.PASSED:  # usual: copying would take as long as comparing
         return ruling
     return ruling._replace(metric=metric, figure=then, against=True)

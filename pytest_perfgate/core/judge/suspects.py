@@ -205,8 +205,7 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
     paired = trial.paired
     assert paired is not None
     if paired.unstable:
-        base = paired.base or "the base"
-        text = f"processes fall into groups, and do not show that more are slow than in {base}"
+        text = f"processes fall into groups, and do not show that more are slow than in {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, text, more_rounds(trial, paired), facts)
     text = f"undecided whether slower than {base_words(paired)}{time_to_decide(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
@@ -228,8 +227,7 @@ def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
-    chance = prediction(trial)
-    reach = max(chance.reach, trial.baseline.detects)
+    reach = max((chance := prediction(trial)).reach, trial.baseline.detects)
     runs = f"{chance.runs} runs" if chance.runs > 1 else "one run"
     explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
@@ -265,7 +263,7 @@ def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
     if unpaired is not None and (unpaired.base_missing or unpaired.unversioned):
         return
     if trial.baseline.commit and not uncommitted(trial.baseline):
-        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
+        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit if trial.baseline.runs else ''}".rstrip()
 
 
 def _own_interval(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
@@ -321,7 +319,9 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 def _examine_or_accept(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
-    return (*cause_commands(trial), trial.accepting(REASON))
+    from pytest_perfgate.core.judge.accepted_line import accepting_slower
+
+    return (*cause_commands(trial), accepting_slower(trial))
 
 
 def cause_commands(trial: JudgedMeasurement) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **fields: Any) -> lis
         paired=fields.get("paired", {}),
         revision=fields.get("revision", ""),
     )
-    lines.has_line, lines._tools = lambda key: Accepted.has_line(lines, key), gate_judge.tools
+    lines.is_unexplained, lines._tools = lambda key: Accepted.is_unexplained(lines, key), gate_judge.tools
     limits = map(limit, fields.get("limits", ()))
     verdicts = tuple(Verdict(limit=one, outcome=Outcome.PASSED, effect=Effect.PASS) for one in limits)
     report = CaseReport(key=KEY, verdicts=verdicts, measurement=measured(1e6) if fields.get("ran", True) else None)
@@ -244,11 +244,9 @@ def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
     excused = {KEY.path: (OLD_BODY, OLD_BODY.replace("    perfgate(", "    pytest.xfail('later')\n    perfgate("))}
     (note,) = body_notes(excused, ran=False)
     assert note.names == (f"{KEY.path}::test_gemm: the test itself",)
-    assert (
-        body_notes(excused, ran=False, devices=())
-        == body_notes(excused, ran=False, line=replace(LINE, local=True))
-        == []
-    )
+    for lineless in ({"devices": ()}, {"line": replace(LINE, local=True)}):
+        assert body_notes(excused, ran=False, **lineless) == [note], "a limit on the time itself needs no line"
+    assert body_notes({KEY.path: (None, NEW_BODY)}, ran=False, devices=()) == [], "a new test has no earlier limit"
     line = replace(LINE, time=2e6, why="it is expected to fail until the driver is repaired")
     assert body_notes(excused, line, ran=False) == []
     assert body_notes(excused, ran=False, devices=(), revision="d00d" * 10)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
+from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.render.words import IN_TURNS
 from pytest_perfgate.model.measurement import Baseline
@@ -60,6 +61,13 @@ def test_two_builds_decide_whatever_the_accepted_time(
 @pytest.mark.parametrize("time", [0.9e6, 1e6, 1.1e6])
 def test_slower_in_turns_is_a_regression_whatever_the_first_processes_took(time: float) -> None:
     assert by_builds(time, SLOWER, 0.08, (0.07, 0.09)).outcome is Outcome.REGRESSED
+
+
+def test_a_line_that_came_with_a_slower_kernel_is_not_accepted_a_second_time() -> None:
+    """Its reason clears nothing: the command that adds one would end in the same verdict again."""
+    verdict = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=accepted(1e6, runs=0))
+    assert (verdict.outcome, verdict.next[-1]) == (Outcome.REGRESSED, BASE_FIRST)
+    assert "perfgate accept" in by_builds(1e6, SLOWER, 0.08, (0.07, 0.09)).next[-1]
 
 
 def test_rounds_without_an_interval_clear_nothing() -> None:

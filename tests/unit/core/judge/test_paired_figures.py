@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
+from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.rounds import FigureFinding, figure_finding
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet
@@ -309,6 +312,50 @@ def test_two_builds_that_share_what_may_be_the_cause(
     assert one.outcome is expected
     assert not reads or one.next == reads
     assert ("data.npz" in one.sentence) is (expected is Outcome.SUSPECT)
+
+
+CAME = replace(LINE, runs=0)
+"""A line that came with the change, for a test that the base has."""
+LATER = replace(LINE, figures=())
+"""A line that was there before, to which the change adds the figure."""
+FULL = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
+
+
+@pytest.mark.parametrize(
+    ("heard", "what", "expected"),
+    [
+        (pairs(1.0), {}, Outcome.PASSED),
+        (pairs(0.8), {}, Outcome.PASSED),
+        (pairs(1.1), {}, Outcome.REGRESSED),
+        (pairs(10.0), {}, Outcome.REGRESSED),
+        (pairs(1.0), {"shared": ("data.npz",)}, Outcome.SUSPECT),
+        (None, {}, Outcome.UNDECIDED),
+    ],
+)
+@pytest.mark.parametrize("before", [CAME, LATER])
+def test_a_value_that_came_with_the_change_clears_nothing_by_itself(
+    before: Baseline, heard: FigurePairs | None, what: dict[str, object], expected: Outcome
+) -> None:
+    """The first line of a figure, written from the worse code, let ten times as much pass."""
+    context = replace(FULL, edited=LINE) if before is LATER else FULL
+    one = verdict(1e6, *([heard] if heard else []), revision=False, before=before, context=context, **what)
+    assert one.outcome is expected
+    assert "came with this change" in one.sentence
+    if expected is Outcome.REGRESSED:
+        assert one.figure.value == pytest.approx(1e6, rel=0.01), "what the base has, and not what the line says"
+        assert one.next == ("git diff --stat a1b2c3d", BASE_FIRST)
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [(FULL, Outcome.UNDECIDED), (replace(CONTEXT, policy=CI), Outcome.UNDECIDED), (CONTEXT, Outcome.PASSED)],
+)
+def test_without_two_builds_such_a_value_is_open_in_ci(context: JudgeContext, expected: Outcome) -> None:
+    metrics = MetricSet(metrics=(Metric(name="memory", value=1e6, dimension=BYTES),))
+    limits = [limit("change(metric(memory)) <= 5%")]
+    (one,) = judge(measured(1e6, metrics=metrics), limits, baseline=CAME, context=context).verdicts
+    assert one.outcome is expected
+    assert [step.rpartition(" ")[2] for step in one.next] == ["--perfgate-against"] * (expected is Outcome.UNDECIDED)
 
 
 def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer_the_doctor() -> None:
