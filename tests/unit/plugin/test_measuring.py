@@ -228,9 +228,42 @@ def test_the_host_waits_for_arrays_of_jax_and_does_not_start_it(
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     runtime = HostRuntime(probe_host)
     runtime.device()
+    events.clear()
     runtime.synchronize()
     assert events == ([["stored"]] if started else [])
     for stub in (None, SimpleNamespace()):
         monkeypatch.setitem(sys.modules, "jax", stub)
         runtime.device()
+        runtime.synchronize()
+
+
+def test_arrays_of_jax_that_an_earlier_test_left_failed_fail_no_other_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of a failed test keeps them alive; a call of numpy then raised the error of that test."""
+
+    class Array:
+        def __init__(self, *, fails: bool) -> None:
+            self.fails, self.waited = fails, 0
+
+        def block_until_ready(self) -> None:
+            self.waited += 1
+            if self.fails:
+                raise RuntimeError("INTERNAL: the computation failed")
+
+    def block_until_ready(arrays: list[Array]) -> None:
+        for array in arrays:
+            array.block_until_ready()
+
+    lost, late, arrays = Array(fails=True), Array(fails=True), [Array(fails=False)]
+    arrays.append(lost)
+    library = SimpleNamespace(live_arrays=lambda: list(arrays), block_until_ready=block_until_ready)
+    monkeypatch.setitem(sys.modules, "jax", library)
+    bridge = SimpleNamespace(backends_are_initialized=lambda: True)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    runtime = HostRuntime(probe_host)
+    runtime.device()
+    arrays[0].waited = 0
+    runtime.synchronize()
+    assert arrays[0].waited == 1
+    arrays.append(late)
+    with pytest.raises(RuntimeError, match="INTERNAL"):  # the call's own work
         runtime.synchronize()
