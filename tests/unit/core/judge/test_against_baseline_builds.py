@@ -62,6 +62,29 @@ def test_slower_in_turns_is_a_regression_whatever_the_first_processes_took(time:
     assert by_builds(time, SLOWER, 0.08, (0.07, 0.09)).outcome is Outcome.REGRESSED
 
 
+@pytest.mark.parametrize(
+    ("line", "outcome", "says"),
+    [
+        ({"why": "exact sums"}, Outcome.ACCEPTED, ': +8.0 %; this change accepts 1 ms: "exact sums"'),
+        ({"why": "", "detects": 0.5}, Outcome.REGRESSED, "no commit has a reason for the line"),
+        ({"why": "exact sums", "time": 1.2e6}, Outcome.REGRESSED, "has another time, 1.2 ms"),
+        ({"why": "exact sums", "time": 1.2e6, "detects": 0.5}, Outcome.ACCEPTED, "accepts 1.2 ms"),
+        ({"why": "exact sums", "runs": 1}, Outcome.REGRESSED, "slower than base"),
+    ],
+    ids=["agrees", "no reason", "another time", "noisy", "of before"],
+)
+def test_a_slower_change_is_accepted_by_the_first_line_that_it_brings(
+    line: dict[str, Any], outcome: Outcome, says: str
+) -> None:
+    """The command that REGRESSED named wrote such a line, and the next run named it again."""
+    first = replace(accepted(1e6, runs=0), **line)
+    verdict = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=first)
+    assert verdict.outcome is outcome
+    assert says in verdict.sentence
+    assert (verdict.next == ()) is (outcome is Outcome.ACCEPTED)
+    assert by_builds(1e6, line=first).outcome is Outcome.PASSED, "base and head decide"
+
+
 def test_rounds_without_an_interval_clear_nothing() -> None:
     assert by_builds(1e6, UNDECIDED, interval=None).outcome is Outcome.UNDECIDED
 
