@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -331,7 +332,7 @@ def _bare(report: CaseReport) -> bool:
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement is missing"
     if result.outcome == "died":
-        return f"{reason}; the test was not run again; next: pytest '{result.case.nodeid}' --perfgate=off -s"
+        return f"{reason}; the test was not run again; next: pytest {shlex.quote(result.case.nodeid)} --perfgate=off -s"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 
