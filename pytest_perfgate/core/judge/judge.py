@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -261,7 +262,7 @@ def not_measured(
     if waited:
         outcome, fix = Outcome.UNDECIDED, "a larger --perfgate-budget, or this test alone"
     elif context.mode is Mode.OFF:
-        fix = f"{context.pytest} '{key.nodeid}' --perfgate=full"
+        fix = f"{context.pytest} {shlex.quote(key.nodeid)} --perfgate=full"
     ruling = Ruling(outcome=outcome, sentence=sentence, next=(fix,) if fix else ())
     return without_measurement(key, limits, context, lambda _: ruling)
 
