@@ -17,6 +17,7 @@ from pytest_perfgate.adapters.timers import host as host_timer
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
+from pytest_perfgate.app.passes import WAITED
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.compat import Benchmark
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
@@ -27,7 +28,7 @@ from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, M
 from pytest_perfgate.plugin import calibrating
 from pytest_perfgate.plugin import measuring as measuring_module
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
-from pytest_perfgate.plugin.measuring import SLOWER, WAITED, Measuring
+from pytest_perfgate.plugin.measuring import SLOWER, Measuring
 from pytest_perfgate.testing import FakeRuntime
 
 KEY = CaseKey(nodeid="t.py::test_a")
@@ -199,6 +200,19 @@ def test_a_call_of_the_host_has_no_wait(measuring: Measuring, monkeypatch: pytes
     device.events.clear()
     measuring.samples(MeasuredCall(KEY, device.work), SHORT)
     assert "wait" not in device.events, "decided once"
+
+
+def test_a_call_that_waits_in_the_other_build_waits_here_too(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work), replace(SHORT, waits=True))
+    assert WAITED in samples.notes
+    assert device.events[-2:] == ["work", "wait"]
+    device = Device(monkeypatch, used=False)
+    assert not measuring.samples(
+        MeasuredCall(CaseKey(nodeid="t.py::test_b"), device.work), replace(SHORT, waits=True)
+    ).notes, "nothing to wait for"
 
 
 def test_the_work_of_a_set_up_is_over_before_the_call(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
