@@ -259,7 +259,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
         return Unpaired(why=lost, step=COMMIT_FIRST)
     if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    why, _, step = (error or "it did not run in both builds").partition("; next: ")
+    why, _, step = (error or "no round timed it in both builds: the base may not make this call").partition("; next: ")
     if fault is not None:
         why, step = error_summary(fault), fault.fix
     step = IMPORT_LATER if "while loading conftest" in why else step

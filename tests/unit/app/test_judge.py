@@ -183,7 +183,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
-    assert verdict.evidence == (("no verdict by base and head", "it did not run in both builds"),)
+    assert "may not make this call" in dict(verdict.evidence)["no verdict by base and head"]
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
     assert verdict.evidence == (("no verdict by base and head", "base: failed: no kernel"),)
     why = "the base build ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
