@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -257,7 +258,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
         return Unpaired(why=lost, step=COMMIT_FIRST)
     if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    why, _, step = (error or "it did not run in both builds").partition("; next: ")
+    why, _, step = (error or "no round timed it in both builds: the base may not make this call").partition("; next: ")
     if fault is not None:
         why, step = error_summary(fault), fault.fix
     step = IMPORT_LATER if "while loading conftest" in why else step
@@ -330,7 +331,7 @@ def _bare(report: CaseReport) -> bool:
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement is missing"
     if result.outcome == "died":
-        return f"{reason}; the test was not run again; next: pytest '{result.case.nodeid}' --perfgate=off -s"
+        return f"{reason}; the test was not run again; next: pytest {shlex.quote(result.case.nodeid)} --perfgate=off -s"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 

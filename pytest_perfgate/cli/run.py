@@ -68,7 +68,7 @@ def _lists(words: list[str]) -> bool:
     """Return whether the command only lists something, so that no test runs."""
     from pytest_perfgate.plugin.controller import LISTING
 
-    return any(word.startswith(explicit_selection) for word in words for explicit_selection in LISTING.values())
+    return any(word.startswith(spellings) for word in words for spellings in LISTING.values())
 
 
 def _policies(pairs: list[str]) -> list[str]:

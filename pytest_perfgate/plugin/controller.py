@@ -121,9 +121,9 @@ def refused(config: pytest.Config) -> int | None:
 def _listing_options(config: pytest.Config) -> Iterator[str]:
     """Yield the listing options that are set, but neither by the command line nor by its environment."""
     words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
-    for name, explicit_selection in LISTING.items():
-        if getattr(config.option, name, None) and not any(word.startswith(explicit_selection) for word in words):
-            yield explicit_selection[0]
+    for name, spellings in LISTING.items():
+        if getattr(config.option, name, None) and not any(word.startswith(spellings) for word in words):
+            yield spellings[0]
 
 
 def end_as_interrupted(config: pytest.Config) -> None:

@@ -6,7 +6,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, far_in_turns, renewed_line
+from pytest_perfgate.core.judge.against_revision import (
+    against_revision,
+    far_in_turns,
+    renewed_line,
+    unless_first_accepted,
+)
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -153,15 +158,16 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge by two builds in turns, whatever the accepted time; a change may accept a slower time with a reason."""
-    paired, threshold = trial.paired, allowed.threshold
+    paired, threshold, line = trial.paired, allowed.threshold, trial.baseline
     assert paired is not None
+    assert line is not None
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
     below = paired.interval is not None and paired.interval.high < threshold
     clear = paired.decision is Decision.NOT_SLOWER or (below and is_look(paired.rounds))
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > threshold
         ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
-        return clock_event(suspicion, trial) or ruling
+        return clock_event(suspicion, trial) or unless_first_accepted(ruling, line, trial, threshold)
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
     far = _unexplained_time(suspicion, trial) if metric.value > threshold else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -239,11 +240,9 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     first, code = problems[0], codes().get(problems[0].code)
-    step = code.fix if code else ""
+    step = RECORDED if _records_no_times(trial, problems) else code.fix if code else ""
     if any(problem.retry for problem in problems):
         step = f"{trial.rerun} --perfgate=full"
-    elif _records_no_times(trial, problems):
-        step = RECORDED
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{first.what}  [{first.code}]{more}",
@@ -261,7 +260,7 @@ def not_measured(
     if waited:
         outcome, fix = Outcome.UNDECIDED, "a larger --perfgate-budget, or this test alone"
     elif context.mode is Mode.OFF:
-        fix = f"{context.pytest} '{key.nodeid}' --perfgate=full"
+        fix = f"{context.pytest} {shlex.quote(key.nodeid)} --perfgate=full"
     ruling = Ruling(outcome=outcome, sentence=sentence, next=(fix,) if fix else ())
     return without_measurement(key, limits, context, lambda _: ruling)
 
