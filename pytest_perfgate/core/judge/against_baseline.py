@@ -36,6 +36,7 @@ from pytest_perfgate.core.judge.suspects import (
     prediction,
     renewed,
     run_out,
+    uncommitted,
 )
 from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
@@ -286,10 +287,11 @@ def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Rul
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     rests = f"rests on {count}, and the next run may be {detectable(between)} off"
     what = rests if trial.baseline.runs else "came with this change"
+    again = (trial.accepting(REASON),) if uncommitted(trial.baseline) else ()  # from a commit, which can be built
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"the accepted time {what}: {decides}",
-        next=tuple(against_accepted(trial)),
+        next=tuple(against_accepted(trial)) or again,
         metric=metric,
         visible=max(visible, between),
         against=True,

@@ -23,6 +23,7 @@ STEADY = accepted(1e6, scatter=0.005, runs=30)
     [
         (CONTEXT, accepted(1e6), Outcome.PASSED, "keeps the limit"),
         (IN_CI, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: it clears"),
+        (IN_CI, accepted(1e6, commit="0123456789+dirty"), Outcome.UNDECIDED, "rests on 1 run"),
         (TWO_BUILDS, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: two builds"),
         (replace(TWO_BUILDS, mode=Mode.QUICK), accepted(1e6), Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, runs=2), Outcome.UNDECIDED, "rests on 2 runs, and the next run may be 9.2 % off"),
