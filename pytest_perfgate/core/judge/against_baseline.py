@@ -46,13 +46,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
     from pytest_perfgate.model.metric import Metric
 
-SUSPICIOUS = 9.0
-"""A suspiciously large speed-up: ten times."""
-
+SUSPICIOUS = 9.0  # a suspiciously large speed-up: ten times
 _LEAST_RUNS = 2  # the least runs of an accepted time that can clear a case
 _FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
-MISSES = 0.05
-"""The error rate of an accepted time in clearing code that is slower by exactly its limit."""
+MISSES = 0.05  # the error rate of an accepted time in clearing code that is slower by exactly its limit
 
 _MAY_BE_OFF = "the accepted time may be off by as much"
 
@@ -240,12 +237,19 @@ def _scatters(trial: JudgedMeasurement) -> bool:
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
     """Return whether the accepted time can detect its limit between runs, and this time is below it."""
     # The scatter between runs is the error of an accepted time; processes of one run agree with each other.
-    if not (trial.baseline and trial.baseline.runs and _scatters(trial)):
+    if _came_with_change(trial) or not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.detects) <= allowed.threshold and (
         math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.threshold)
     )
+
+
+def _came_with_change(trial: JudgedMeasurement) -> bool:
+    """Return whether the change brought its line, which then clears nothing, or nothing that two builds can decide."""
+    line, context = trial.baseline, trial.context
+    new = context.new_line and context.paired_available
+    return line is not None and not line.local and (new or not line.runs)
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
@@ -286,7 +290,7 @@ def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Rul
     count = plural(max(trial.baseline.runs, trial.context.runs), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     rests = f"rests on {count}, and the next run may be {detectable(between)} off"
-    what = rests if trial.baseline.runs else "came with this change"
+    what = "came with this change" if _came_with_change(trial) else rests
     again = (trial.accepting(REASON),) if uncommitted(trial.baseline) else ()  # from a commit, which can be built
     return Ruling(
         outcome=Outcome.UNDECIDED,
