@@ -292,7 +292,9 @@ def _slowdown(differences: Sequence[float]) -> Metric:
 
 def _within_limit(mean: _LimitMean) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
-    detects = _detects(mean.members)
+    detects, lines = _detects(mean.members), [_line(member) for member in mean.members]
+    if _is_of_slowdown(mean.limit) and all(line and not line.runs for line in lines):
+        return Outcome.UNDECIDED, "; all accepted times came with this change"
     if mean.of in CHANGES and detects > max(mean.limit.bound, 0.0) and speed_up(mean.metric) <= detects:
         return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(detects)}"
     return Outcome.PASSED, ""
@@ -333,9 +335,7 @@ def _reading(mean: Metric, of: str) -> str:
 
 
 ALPHA = Design().alpha
-
-LOOKS = 2
-"""The looks at a mean: once its cases are decided, and if that leaves it open, after the last round."""
+LOOKS = 2  # the looks at a mean: once its cases are decided, and if that leaves it open, after the last round
 
 
 def mean_logarithms(members: Sequence[CaseReport]) -> tuple[float, ...]:
