@@ -143,6 +143,7 @@ class GateJudge:
             floor_ns=case.plan.floor_ns,
             edited=edited,
             replaced=replaced,
+            new_line=self.accepted.is_new_line(measurement),
             then_hz=accepted_clock(baseline, past),
             unbaselined=_unbaselined(measurement.device.key, self.tools),
             paired_available=self.tools.confirm is not None and unpaired is None,

@@ -66,9 +66,9 @@ def run_run(options: Namespace) -> int:
 
 def _lists(words: list[str]) -> bool:
     """Return whether the command only lists something, so that no test runs."""
-    from pytest_perfgate.plugin.controller import LISTING
+    from pytest_perfgate.plugin.controller import LISTING, is_option
 
-    return any(word.startswith(spellings) for word in words for spellings in LISTING.values())
+    return any(is_option(word, spellings) for word in words for spellings in LISTING.values())
 
 
 def _policies(pairs: list[str]) -> list[str]:

@@ -208,6 +208,8 @@ class Measuring:
             return scrutiny.scrutinised(measure) if scrutiny is not None else measure()
 
         samples = self._sampled(pair, plan, take)
+        if wait is not None and not leaves:
+            wait()  # which raises where the call's work failed: each launch after that returns at once
         if by_host and self._passes.first_used_device(measured):
             return self.samples(measured, plan)
         if leaves:

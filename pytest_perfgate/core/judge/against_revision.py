@@ -235,9 +235,9 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
     return Arms(base=paired.base, same=paired.same, differences=paired.differences + paired.further)
 
 
-def unless_first_accepted(ruling: Ruling, line: Baseline, trial: JudgedMeasurement, threshold: float) -> Ruling:
+def or_accepted(ruling: Ruling, line: Baseline, trial: JudgedMeasurement, threshold: float) -> Ruling:
     """Return ACCEPTED for a slowdown if the change brings the case's first line, with a reason, and the run agrees."""
-    if line.runs or ruling.outcome is not Outcome.REGRESSED:
+    if (line.runs and not trial.context.new_line) or ruling.outcome is not Outcome.REGRESSED:
         return ruling
     why = "" if line.explains(None) else "no commit has a reason for the line of this change"
     if not why and not agrees(trial, line, max(threshold, line.detects)):

@@ -145,9 +145,8 @@ def _judge_family(
     builds = change and (context.policy.ci or context.mode is Mode.FULL)  # decide, not lines that came with the change
     first = [line for line in map(_line, meant) if builds and line is not None and not line.runs]
     outcome, why = _judge_mean(mean, compared=None not in accepted and not first)
-    agrees = (
-        abs(math.log1p(mean.metric.value)) <= math.log1p(max(limit.bound, _detects(meant), 0.0)) if first else False
-    )
+    reach = math.log1p(max(limit.bound, _detects(meant), 0.0))
+    agrees = bool(first) and abs(math.log1p(mean.metric.value)) <= reach
     if outcome is Outcome.REGRESSED and agrees and all(line.explains(None) for line in first):
         return Outcome.ACCEPTED, f"{why}; this change accepts the times of {plural(len(first), 'case')}"
     return accepted_by_change(outcome, why, members, meant)
@@ -161,7 +160,7 @@ def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseRepo
 
 def _judge_mean(mean: _LimitMean, *, compared: bool) -> tuple[Outcome, str]:
     """Judge by the accepted times, if all cases are compared with one, then by two builds where that leaves it open."""
-    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time of before the change"
+    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time from before the change"
     if compared:
         outcome, why = _by_lines(mean)
     in_rounds = all(member.arms for member in mean.members)  # then they decide, since they share what the machine does

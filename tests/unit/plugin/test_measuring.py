@@ -21,6 +21,7 @@ from pytest_perfgate.app.passes import WAITED
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.compat import Benchmark
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
@@ -196,10 +197,25 @@ def test_a_call_of_the_host_has_no_wait(measuring: Measuring, monkeypatch: pytes
     samples = measuring.samples(MeasuredCall(KEY, device.work), SHORT)
     assert median(samples.durations) == pytest.approx(20e3)
     assert not samples.notes
-    assert "wait" not in device.events[-samples.batch * len(samples.durations) :]
+    assert "wait" not in device.events[-samples.batch * len(samples.durations) - 1 : -1]
     device.events.clear()
     measuring.samples(MeasuredCall(KEY, device.work), SHORT)
-    assert "wait" not in device.events, "decided once"
+    assert device.events.index("wait") == len(device.events) - 1, "decided once; the last one looks for a fault"
+
+
+def test_times_of_a_device_that_failed_meanwhile_are_an_error(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+
+    def wait() -> None:
+        raise PerfgateError("device-lost", "CUDA returned 700")
+
+    monkeypatch.setattr(device.fake, "synchronize", wait)
+    with pytest.raises(PerfgateError) as error:
+        measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert error.value.code.name == "device-lost"
 
 
 def test_a_call_that_waits_in_the_other_build_waits_here_too(
@@ -219,7 +235,7 @@ def test_the_work_of_a_set_up_is_over_before_the_call(measuring: Measuring, monk
     device = Device(monkeypatch)
     samples = measuring.samples(MeasuredCall(KEY, device.work, setup=device.launch), SHORT)
     assert median(samples.durations) == pytest.approx(20e3)
-    assert device.events[-3:] == ["launch", "wait", "work"]
+    assert device.events[-4:] == ["launch", "wait", "work", "wait"]
 
 
 def test_samples_are_taken_again_where_the_first_call_began_to_use_a_device(

@@ -85,6 +85,13 @@ def test_a_slower_change_is_accepted_by_the_first_line_that_it_brings(
     assert by_builds(1e6, line=first).outcome is Outcome.PASSED, "base and head decide"
 
 
+def test_the_line_of_a_new_test_accepts_a_slower_time_by_its_reason() -> None:
+    new = replace(PAIRED_CONTEXT, new_line=True)
+    for why, outcome in (("exact sums", Outcome.ACCEPTED), ("", Outcome.REGRESSED)):
+        line = replace(accepted(1e6, runs=3), why=why)
+        assert by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=line, context=new).outcome is outcome
+
+
 def test_rounds_without_an_interval_clear_nothing() -> None:
     assert by_builds(1e6, UNDECIDED, interval=None).outcome is Outcome.UNDECIDED
 
