@@ -148,10 +148,12 @@ class GateSession(SessionState):
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.controller import interrupts_handled
+        from pytest_perfgate.plugin.options import child_environment, refuse_ranks
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
+                refuse_ranks(child_environment(self.settings.pytest))
                 begin(self)
                 try:
                     with interrupts_handled(), cleaned_up(self.settings.pytest):
