@@ -237,9 +237,10 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
 
 def or_accepted(ruling: Ruling, line: Baseline, trial: JudgedMeasurement, threshold: float) -> Ruling:
     """Return ACCEPTED for a slowdown if the change brings the case's first line, with a reason, and the run agrees."""
-    if (line.runs and not trial.context.new_line) or ruling.outcome is not Outcome.REGRESSED:
+    came = not line.local and (trial.context.new_line or not line.runs)
+    if not came or ruling.outcome is not Outcome.REGRESSED:
         return ruling
-    why = "" if line.explains(None) else "no commit has a reason for the line of this change"
+    why = "" if line.explains(None) else "the line of this change has no reason in a commit"
     if not why and not agrees(trial, line, max(threshold, line.detects)):
         why = f"the line of this change has another time, {quantity(line.time, Dimension.TIME)}"
     if why:

@@ -66,7 +66,7 @@ def test_slower_in_turns_is_a_regression_whatever_the_first_processes_took(time:
     ("line", "outcome", "says"),
     [
         ({"why": "exact sums"}, Outcome.ACCEPTED, ': +8.0 %; this change accepts 1 ms: "exact sums"'),
-        ({"why": "", "detects": 0.5}, Outcome.REGRESSED, "no commit has a reason for the line"),
+        ({"why": "", "detects": 0.5}, Outcome.REGRESSED, "has no reason in a commit"),
         ({"why": "exact sums", "time": 1.2e6}, Outcome.REGRESSED, "has another time, 1.2 ms"),
         ({"why": "exact sums", "time": 1.2e6, "detects": 0.5}, Outcome.ACCEPTED, "accepts 1.2 ms"),
         ({"why": "exact sums", "runs": 1}, Outcome.REGRESSED, "slower than base"),
@@ -90,6 +90,8 @@ def test_the_line_of_a_new_test_accepts_a_slower_time_by_its_reason() -> None:
     for why, outcome in (("exact sums", Outcome.ACCEPTED), ("", Outcome.REGRESSED)):
         line = replace(accepted(1e6, runs=3), why=why)
         assert by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=line, context=new).outcome is outcome
+    local = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=replace(line, local=True), context=new)
+    assert "in a commit" not in local.sentence, "a line of this machine is never committed"
 
 
 def test_rounds_without_an_interval_clear_nothing() -> None:
