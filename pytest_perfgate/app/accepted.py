@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Lines = Mapping[str, Baseline]
 Facts = tuple[tuple[str, str], ...]
 
-_LEANED_ON = ("time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment")
+_JUDGING = ("time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment")
 """The fields of a line that a verdict depends on."""
 
 
@@ -77,7 +77,7 @@ class Accepted:
             earlier, text = self._versions(measurement.key.path)
             new = not self.base.commit or is_new(earlier, text or "", measurement.key.nodeid)
             return (now if new else replace(now, runs=0, scatter=0.0)), None  # without a run, base and head decide
-        untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
+        untouched = all(getattr(then, name) == getattr(now, name) for name in _JUDGING)
         return replace(then, place=now.place), None if untouched else now
 
     def is_new_line(self, measurement: Measurement) -> bool:
