@@ -44,10 +44,10 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
     return tuple(paths)
 
 
-def _numbered(stem: Path, ending: str, taken: Mapping[Path, None]) -> Path:
+def _numbered(stem: Path, ending: str, paths: Mapping[Path, None]) -> Path:
     """Return the path of a new file, with a number if its name is taken."""
     names = chain(("",), (f"_{number}" for number in count(2)))
-    return next(path for name in names if (path := stem.with_name(f"{stem.name}{name}{ending}")) not in taken)
+    return next(path for name in names if (path := stem.with_name(f"{stem.name}{name}{ending}")) not in paths)
 
 
 def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
@@ -102,11 +102,11 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
 
     book, packed = Workbook(write_only=True), BytesIO()
     with written(f"{path} (or the folder for temporary files, {tempfile.gettempdir()})"), _closing_all_sheets(book):
-        taken: set[str] = set()
+        titles: set[str] = set()
         for view, document in documents.items():
             for table in tables_of(document.blocks):
-                _fill(book.create_sheet(_title(f"{view} {table.title}".strip(), taken)), table)
-        if not taken:
+                _fill(book.create_sheet(_title(f"{view} {table.title}".strip(), titles)), table)
+        if not titles:
             book.create_sheet("no tables")
         book.save(packed)
     with written(str(path)):
@@ -141,9 +141,9 @@ def _fill(sheet: Any, table: Table) -> None:
     def content(cell: Cell) -> Any:
         if not isinstance(cell, str):
             return cell if cell is not None and abs(cell) < float("inf") else None
-        made = WriteOnlyCell(sheet, value=_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", cell)[:32_767])
-        made.data_type = "s"
-        return made
+        sheet_cell = WriteOnlyCell(sheet, value=_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", cell)[:32_767])
+        sheet_cell.data_type = "s"
+        return sheet_cell
 
     sheet.freeze_panes = "A2"
     heads = [WriteOnlyCell(sheet, value=_heading(column)) for column in table.columns]
@@ -159,14 +159,14 @@ def _heading(column: Column) -> str:
     return f"{column.name} ({unit})" if unit else column.name
 
 
-def _title(wanted: str, taken: set[str]) -> str:
+def _title(wanted: str, titles: set[str]) -> str:
     """Return a valid sheet name that no other sheet has."""
     plain = _NO_TITLE.sub(" ", _ILLEGAL.sub(" ", wanted))[:_TITLE].strip(" '") or "table"
     name, number = plain, 2
-    while name.casefold() in taken:
+    while name.casefold() in titles:
         tail = f" {number}"
         name, number = plain[: _TITLE - len(tail)] + tail, number + 1
-    taken.add(name.casefold())
+    titles.add(name.casefold())
     return name
 
 

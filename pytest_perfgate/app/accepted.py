@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Lines = Mapping[str, Baseline]
 Facts = tuple[tuple[str, str], ...]
 
-_LEANED_ON = ("time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment")
+_JUDGING = ("time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment")
 """The fields of a line that a verdict depends on."""
 
 
@@ -78,7 +78,7 @@ class Accepted:
             new = not self.base.commit or is_new(earlier, text or "", measurement.key.nodeid)
             why = now.why if new or key in self._lines(device, measurement.key.path, "HEAD") else ""  # in no diff
             return (now if new else replace(now, runs=0, scatter=0.0, why=why)), None  # so base and head decide
-        untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
+        untouched = all(getattr(then, name) == getattr(now, name) for name in _JUDGING)
         return replace(then, place=now.place), None if untouched else now
 
     def is_new_line(self, measurement: Measurement) -> bool:

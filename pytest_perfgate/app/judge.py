@@ -75,7 +75,7 @@ class GateJudge:
         """Whether both arms of that comparison held the same code."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have; they need no stored baseline either."""
-        self.unready: Mapping[str, str] = {}
+        self.base_errors: Mapping[str, str] = {}
         """Tests that this revision cannot run as they are now, with the error: their stored lines judge."""
         self.untimed: Mapping[CaseKey, str] = {}
         """Calls without a time at this revision, with the reason: their stored lines judge too."""
@@ -152,7 +152,7 @@ class GateJudge:
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, new_test_verdicts(context)
-        reason = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
+        reason = self.base_errors.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
         if reason:
             context = replace(context, unpaired=Unpaired(why=reason))
         if reason and baseline is None:
@@ -365,7 +365,7 @@ def with_raised_calls(
     return (*replaced, *(unmeasured(key, reason) for key, reason in why.items() if key not in measured))
 
 
-_STRANGE = "called in the test, but not in the measuring process: the call does not always happen"
+_UNMEASURED = "called in the test, but not in the measuring process: the call does not always happen"
 _UNCALLED = "measured before the tests, but never called in the test itself: the call does not always happen"
 
 
@@ -379,7 +379,7 @@ def agreed(
         return stored
     uncalled = {report.key for report in stored if report.key in measured and not _static(report)} - set(called)
     reports = (_uncalled(gate_judge, case, report) if report.key in uncalled else report for report in stored)
-    return (*reports, *(gate_judge.unmeasured(case, key, _STRANGE) for key in called if key not in stored_keys))
+    return (*reports, *(gate_judge.unmeasured(case, key, _UNMEASURED) for key in called if key not in stored_keys))
 
 
 def _static(report: CaseReport) -> bool:

@@ -259,7 +259,7 @@ def devlog_arguments(parser: ArgumentParser) -> None:
 def run_devlog(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
     from pytest_perfgate.core.analysis.results import previous_at, previous_of
-    from pytest_perfgate.core.render.logs import kept_paragraphs, render_entry, written
+    from pytest_perfgate.core.render.logs import own_paragraphs, render_entry, written
 
     if options.before and not options.capture:
         fix = "add --capture FILE: the report or machine code of this version"
@@ -276,7 +276,7 @@ def run_devlog(options: Namespace) -> int:
         sections.append(_accepted_section(then, now, options.since))
     else:
         before = previous_of(cases, report, _earlier(project))
-    entry = render_entry(version, cases, kept_paragraphs(log, version), before, "\n\n".join(filter(None, sections)))
+    entry = render_entry(version, cases, own_paragraphs(log, version), before, "\n\n".join(filter(None, sections)))
     if options.file:
         write_file(options.file, written(log, entry))
     if options.json:

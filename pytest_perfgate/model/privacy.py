@@ -65,7 +65,7 @@ _ANYBODY = frozenset(
 def named_in(texts: Collection[str], names: Names) -> Names:
     """Return the names with people whose home folders occur in texts, and their machines: ``ann@node7``."""
     people = (
-        who for text in texts if _is_home_folder(text) for groups in re.findall(_HOME, text) for who in groups if who
+        user for text in texts if _is_home_folder(text) for groups in re.findall(_HOME, text) for user in groups if user
     )
     users = names.users.union(people)
     own = _words(users)

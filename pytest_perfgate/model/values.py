@@ -82,8 +82,8 @@ def _written(cls: Any) -> Callable[..., None]:
     listed = [(f.name, f.type, field(default=f.default, default_factory=f.default_factory)) for f in fields(cls)]
     then = getattr(cls, "__post_init__", None)
     own = {"__post_init__": then} if then else {}
-    made: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=True, kw_only=True, eq=False, repr=False)
-    return made.__init__  # type: ignore[no-any-return]
+    frozen: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=True, kw_only=True, eq=False, repr=False)
+    return frozen.__init__  # type: ignore[no-any-return]
 
 
 def _refuse(self: Any, name: str, *_: object) -> None:
@@ -168,13 +168,13 @@ def _with_texts(thing: Any, changed: Mapping[str, str], done: dict[int, tuple[An
         return changed.get(thing, thing)
     if kind in (tuple, list):
         if id(thing) not in done:
-            made = [_with_texts(part, changed, done) for part in thing]
-            done[id(thing)] = thing, thing if all(map(is_, made, thing)) else kind(made)
+            items = [_with_texts(part, changed, done) for part in thing]
+            done[id(thing)] = thing, thing if all(map(is_, items, thing)) else kind(items)
         return done[id(thing)][1]
     if kind is dict:
         return {_with_texts(key, changed, done): _with_texts(part, changed, done) for key, part in thing.items()}
     parts = {name: getattr(thing, name) for name in _names(kind)}
-    new = {name: made for name, part in parts.items() if (made := _with_texts(part, changed, done)) is not part}
+    new = {name: clean for name, part in parts.items() if (clean := _with_texts(part, changed, done)) is not part}
     return replace(thing, **new) if new else thing
 
 
@@ -186,9 +186,9 @@ class _Regex:
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the compiled expression, and keep it, so that it is found here no second time."""
-        made = getattr(re.compile(*self._given), name)
-        setattr(self, name, made)
-        return made
+        method = getattr(re.compile(*self._given), name)
+        setattr(self, name, method)
+        return method
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

@@ -81,7 +81,7 @@ class CaseReport:
     measurement: Measurement | None = None
     baseline: Baseline | None = None
     problems: tuple[Problem, ...] = ()
-    unheld: str = ""
+    incomparable: str = ""
     """Why its slowdown is not comparable, such as an accepted time that was measured differently."""
     accepts: Baseline | None = None
     """The line with which the change under test accepts another time, with a reason of its own."""

@@ -175,10 +175,10 @@ def measure_against(session: SessionState) -> None:
     session.gate_judge.paired = paired
     session.gate_judge.same_code = all(map(comparison.has_same_code, comparison.cases)) or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
-    session.gate_judge.new = frozenset(case.nodeid for case in new)
-    session.gate_judge.unready = {n: e for n, e in base_errors(comparison).items() if n not in session.gate_judge.new}
+    session.gate_judge.new = added = frozenset(case.nodeid for case in new)
+    session.gate_judge.base_errors = {n: e for n, e in base_errors(comparison).items() if n not in added}
     session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
-    alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
+    alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.base_errors)]
     measured = comparison.results()
     if session.interrupted:
         judge_measured(session, {key.nodeid: measured[key.nodeid] for key in paired})

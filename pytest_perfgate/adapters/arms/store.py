@@ -274,9 +274,9 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
 
 def remove_unused(home: Path, git: Git) -> None:
     """Remove arms that were not used recently, since every edit of the working copy creates one."""
-    unready = [(path.stat().st_mtime, path) for path in home.glob("*/") if not (path / READY).is_file()]
+    unfinished = [(path.stat().st_mtime, path) for path in home.glob("*/") if not (path / READY).is_file()]
     oldest_first = sorted((path.stat().st_mtime, path.parent) for path in home.glob(f"*/{READY}"))
-    for used, folder in (*unready, *oldest_first[:-_KEPT]):
+    for used, folder in (*unfinished, *oldest_first[:-_KEPT]):
         lock = home / f"{folder.name}.lock"
         if HOST_CLOCK.date() - used > _UNUSED_S and not is_locked(lock):
             discard(folder, git)

@@ -198,7 +198,7 @@ def _trace(
     mask: NDArray[np.bool_] | None,
 ) -> Trace:
     rows = np.flatnonzero(mask) if mask is not None else None
-    taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
+    selected = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
     backend = header.distributed.get("backend") if isinstance(header.distributed, dict) else None
@@ -206,7 +206,7 @@ def _trace(
     devices = device_rows if isinstance(device_rows, list) else []
     return Trace(
         path=columns.path,
-        **taken,
+        **selected,
         names=tuple(map(_displayable, columns.names)),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(

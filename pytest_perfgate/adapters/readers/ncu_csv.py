@@ -236,10 +236,10 @@ def _of_wide_page(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     apart = not (head.get(_FIRST) or head.get(_NAME) or "").strip()
     units = head if apart else {name: name.rpartition("[")[2][:-1] for name in head if name.endswith("]")}
     launches = rows[1:] if apart else rows
-    who = [(line, tuple(row.get(name, "") for name in _LAUNCH)) for line, row in launches]
+    identities = [(line, tuple(row.get(name, "") for name in _LAUNCH)) for line, row in launches]
     if "Process ID" in head and _FIRST in head:
-        refuse_repeated(who, "launch", partial(_fault, place))
-    for index, ((line, row), (_, which)) in enumerate(zip(launches, who)):
+        refuse_repeated(identities, "launch", partial(_fault, place))
+    for index, ((line, row), (_, which)) in enumerate(zip(launches, identities)):
         counters = dict(_launch_counters(row))
         for name, cell in row.items():
             if name not in _WHO:

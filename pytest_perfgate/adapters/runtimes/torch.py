@@ -171,9 +171,9 @@ class TorchRuntime:
             event.inner.synchronize()
 
     def event(self) -> TorchEvent:
-        made = TorchEvent(self._cuda.Event(enable_timing=True), self._cuda.current_stream())
-        made.record()  # torch creates the device's event at the first record, which must not be a timed one
-        return made
+        event = TorchEvent(self._cuda.Event(enable_timing=True), self._cuda.current_stream())
+        event.record()  # torch creates the device's event at the first record, which must not be a timed one
+        return event
 
     def capture(self, call: Call) -> Call:
         """Capture the call on a stream of torch's own; the graph's memory lives as long as the replay."""

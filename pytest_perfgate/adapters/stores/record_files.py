@@ -179,7 +179,8 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
                 return [converted(one, name) for one in at] if isinstance(at, list) else converted(at, name)
             if "float" in node:
                 return float(node["float"])
-        return {key: resolve(child, key) if type(child) in _NESTED else child for key, child in node.items()}
+        fields = {key: resolve(child, key) if type(child) in _NESTED else child for key, child in node.items()}
+        return _of_today(fields, name)
 
     def converted(place: int, name: str) -> Any:
         if name not in _KINDS:
@@ -197,7 +198,9 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     return msgspec.convert(resolve(tree), type=kind)
 
 
-_FORMER: Mapping[str, Mapping[str, str]] = {"absent": {"mend": "fix"}, "accepts": FORMER, "baseline": FORMER}
+_FORMER: Mapping[str, Mapping[str, str]] = {
+    "absent": {"mend": "fix"}, "accepts": FORMER, "baseline": FORMER, "cases": {"unheld": "incomparable"},
+}  # fmt: skip
 """Names of fields in older records, with their present names."""
 
 

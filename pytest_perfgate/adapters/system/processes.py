@@ -287,10 +287,10 @@ _accounts: dict[tuple[int, int], int] = {}
 
 def queued_ns() -> int:
     """Return the nanoseconds that the calling thread has waited for a processor; 0 if unknown."""
-    who = (os.getpid(), get_native_id())
+    thread = (os.getpid(), get_native_id())
     try:
-        if who not in _accounts:
-            _accounts[who] = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        return int(os.pread(_accounts[who], 64, 0).split()[1])
+        if thread not in _accounts:
+            _accounts[thread] = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        return int(os.pread(_accounts[thread], 64, 0).split()[1])
     except (OSError, IndexError, ValueError):
         return 0

@@ -99,7 +99,7 @@ class HostTimer:
                 take(_slice(durations, first[0], batch), durations)
                 stop = self._rule(durations, clock() - begun, plan)
             self._busy_until = clock()
-            taken = Samples(
+            samples = Samples(
                 durations=tuple(checked_readings(durations, self.name)),
                 cpu=tuple(cpu_times),
                 waits=tuple(waits),
@@ -110,24 +110,24 @@ class HostTimer:
                 resolution=resolution,
                 warmups=1 + warmups * batch,
             )
-            return with_cpu_load(cpu_load, taken)
+            return with_cpu_load(cpu_load, samples)
 
     def _warm_up(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
         """Take samples and discard them until the call is warm; return their number."""
         if plan.warmup_ns <= 0:
             return 0
         medians: list[float] = []
-        begun, taken = clock(), 0
+        begun, count = clock(), 0
         if begun - self._busy_until < _COOLS_NS:
             plan = replace(plan, warmup_ns=plan.warmup_ns * _STILL_WARM)
         size = 1 if sample_ns > _SLICE_NS / 5 else 5
-        while not self._warm(medians, taken, clock() - begun, plan):
+        while not self._warm(medians, count, clock() - begun, plan):
             some: list[float] = []
             _reclaim()
             take(size, some)
             medians.append(median(some))
-            taken += size
-        return taken
+            count += size
+        return count
 
 
 def _of_a_tail(plan: Plan) -> bool:

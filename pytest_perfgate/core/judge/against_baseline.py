@@ -66,7 +66,7 @@ def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    reason = trial.unheld
+    reason = trial.incomparable
     if trial.baseline is None or not trial.baseline.time:
         reason = reason or "no time is accepted for this case"
         undemanded = trial.paired is None or (trial.paired.without_rounds and limit.bound < 0)

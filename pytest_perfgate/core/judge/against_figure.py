@@ -61,8 +61,8 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _severity_of(limit, ruling))
-    if trial.unheld:
-        return _unbaselined(limit, trial, trial.unheld, metrics[0])
+    if trial.incomparable:
+        return _unbaselined(limit, trial, trial.incomparable, metrics[0])
     rulings = [_by_builds(limit, metric, _ruling(limit, metric, trial), trial) for metric in metrics]
     for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics):
         outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED

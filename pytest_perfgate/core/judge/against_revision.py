@@ -199,7 +199,7 @@ def why_not_comparable(trial: JudgedMeasurement) -> str:
     """Return why the line or the base is not comparable; "" if it is, or if there is no line."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
-    return trial.unheld if trial.baseline is not None else ""
+    return trial.incomparable if trial.baseline is not None else ""
 
 
 def why_line_not_comparable(line: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:

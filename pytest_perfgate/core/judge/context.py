@@ -111,7 +111,7 @@ class JudgedMeasurement:
     in_groups: bool
     """Whether its processes form groups of different speed."""
     paired: Paired | None
-    unheld: str = ""
+    incomparable: str = ""
     """Why the line cannot be compared, for example because there is none; "" if it can be."""
     references: frozenset[str] = frozenset()
     """The calls that are references in limits of its test."""

@@ -174,10 +174,10 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
     if not members:
         return "no case was measured"
     measured = all(report.measurement and not report.problems for report in gaps)
-    if of in CHANGES and measured and not any(report.baseline or report.arms or report.unheld for report in gaps):
+    if of in CHANGES and measured and not any(report.baseline or report.arms or report.incomparable for report in gaps):
         step = f"perfgate accept {'--from RECORD ' if ci else ''}--new"
         return f"no accepted time yet for {len(gaps)} of {plural(len(members), 'case')}; next: {step}"
-    why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
+    why = next((report.incomparable for report in gaps if report.incomparable and of in CHANGES), "")
     names = {report.key.name for report in members} - {report.key.name for report in gaps}
     if measured and not why and len(names) == 1 and names != {""}:  # a figure of one call in each test
         (call,) = names
@@ -188,7 +188,7 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
 
 def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
     """Return the one figure of a case; None for a slowdown that is not comparable for its own limit either."""
-    if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
+    if report.measurement is None or report.problems or (of in CHANGES and report.incomparable):
         return None
     metrics = report.measurement.metrics.find(of, scope)
     return metrics[0] if len(metrics) == 1 and (scope or not metrics[0].labels) else None
@@ -373,7 +373,7 @@ def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
         return report
     assert measurement is not None
     time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
-    if before is None or (before.value <= limit.bound and not report.unheld):
+    if before is None or (before.value <= limit.bound and not report.incomparable):
         return report
     assert time is not None
     if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
@@ -381,7 +381,7 @@ def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
     value, low, high = (figure / line.time - 1 for figure in (time.value, time.low, time.high))
     slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
     with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
-    return replace(report, measurement=with_slowdown, baseline=line, unheld="", arms=None, builds=None)
+    return replace(report, measurement=with_slowdown, baseline=line, incomparable="", arms=None, builds=None)
 
 
 def _plain(measurement: Measurement, name: str) -> Metric | None:

@@ -84,7 +84,7 @@ def judge(
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
         problems=trial.problems,
-        unheld=why_not_comparable(trial),
+        incomparable=why_not_comparable(trial),
         accepts=accepted_line(trial),
         arms=arms_of(paired, revision=True),
         builds=arms_of(paired, revision=False),
@@ -109,7 +109,7 @@ def _judged_measurement(
     return JudgedMeasurement(
         measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=call,
         in_groups=in_groups, paired=paired, problems=problems + (paired.problems if paired else ()),
-        unheld=why_line_not_comparable(baseline, measurement, context),
+        incomparable=why_line_not_comparable(baseline, measurement, context),
         references=references_of(limits),
         several=_several(baseline) if baseline is not None else frozenset(),
     )  # fmt: skip

@@ -233,7 +233,7 @@ def written(log: str, entry: str) -> str:
     return log[:start] + entry + ("\n" + tail if tail else "")
 
 
-def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
+def own_paragraphs(log: str, version: Version) -> dict[str, str]:
     """Return what people wrote in the entry of this version."""
     heading = render_entry(version, ()).partition("\n")[0]
     span = _span(log, heading)
@@ -264,7 +264,7 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-Told = tuple["CaseKey", str, Sequence[HistoryEntry], "Baseline | None"]
+CaseHistory = tuple["CaseKey", str, Sequence[HistoryEntry], "Baseline | None"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -279,7 +279,7 @@ Detailed = Mapping[tuple[str, str], Sequence[HistoryEntry]]
 
 
 def history_document(
-    cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None, figures: Detailed | None = None
+    cases: Sequence[CaseHistory], *, overview: bool, anchors: Anchors | None = None, figures: Detailed | None = None
 ) -> Document:
     """Return all cases with their last run, or each case with all of its own."""
     if overview:
@@ -288,7 +288,7 @@ def history_document(
     return Document(title="History", blocks=tuple(sections))
 
 
-def _overview(cases: Sequence[Told]) -> Table:
+def _overview(cases: Sequence[CaseHistory]) -> Table:
     columns = (*Column.header("case | device | last: time"), *Column.header("accepted: time | when (UTC)", absent="-"))
     rows = tuple(
         (printable(str(key)), device, s[-1].time or None if s else None, _accepted(b), s[-1].when[:16] if s else "")
@@ -304,7 +304,7 @@ def _accepted(line: Baseline | None) -> float | str:
     return line.time or plural(len(line.figures), "figure")
 
 
-def _section(case: Told, anchors: Anchors, detailed: Sequence[HistoryEntry]) -> Section:
+def _section(case: CaseHistory, anchors: Anchors, detailed: Sequence[HistoryEntry]) -> Section:
     key, device, entries, baseline = case
     own = tuple(_figure_blocks(detailed, baseline)) if baseline is not None else ()
     title = f"{printable(str(key))} on {device}"

@@ -95,13 +95,13 @@ def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() ->
     )
     gate_judge = GateJudge(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
-    gate_judge.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
+    gate_judge.base_errors = {KEY.nodeid: "base: failed: call: TypeError: exact"}
     slowdown, time = gate_judge.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert slowdown.evidence[-1] == ("no verdict by base and head", "base: failed: call: TypeError: exact")
     assert time.outcome is Outcome.BROKEN
     bare = GateJudge(replace(tools, baselines=None), gate_judge.context)
-    bare.unready = gate_judge.unready
+    bare.base_errors = gate_judge.base_errors
     slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert slowdown.sentence == "nothing to compare with"

@@ -133,6 +133,13 @@ def test_an_absent_metric_of_an_older_record_keeps_its_fix(records: Records) -> 
     assert records.read().cases[0].measurement.metrics.absent == absences
 
 
+def test_a_case_of_an_older_record_keeps_its_reason(records: Records) -> None:
+    path = records.write(run(replace(case("test_a", 1e6), incomparable="another timer")))
+    path.write_text(path.read_text().replace('"incomparable":', '"unheld":'))
+    assert '"unheld":' in path.read_text()
+    assert records.read().cases[0].incomparable == "another timer"
+
+
 def test_the_accepted_line_of_an_older_record_keeps_its_fields(records: Records) -> None:
     line = baseline("test_a", 1e6, runs=3, detects=0.2)
     path = records.write(run(replace(case("test_a", 1e6), baseline=line)))

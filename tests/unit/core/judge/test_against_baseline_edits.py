@@ -116,7 +116,7 @@ def test_a_line_that_cannot_be_compared_judges_nothing_whatever_the_change_accep
         context = replace(edited(time, "another timer"), today="2026-05-02")
         report = judge(measured(time), SLOWDOWN, baseline=old, context=context)
         assert (report.verdicts[0].outcome, report.accepts) == (Outcome.UNBASELINED, None)
-        assert "timer cupti -> host" in report.unheld
+        assert "timer cupti -> host" in report.incomparable
 
 
 def test_an_edit_that_has_expired_already_accepts_nothing() -> None:

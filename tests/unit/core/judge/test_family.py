@@ -253,7 +253,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     assert not taken(half, replace(past, time=0.99e6), 0.9e6)
     assert not taken(replace(none, bound=-0.1), same, 1e6)
     brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(replace(ratio(1, 1, 1), name="time"),)))
-    untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
+    untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, incomparable="it has run out")
     assert effective_member(untimed, none) is untimed
 
 
@@ -290,7 +290,7 @@ def test_a_first_run_has_no_accepted_time_to_take_the_mean_of() -> None:
 
 
 def test_why_a_case_is_missing_is_told_of_slowdowns_only_and_of_the_first_that_knows() -> None:
-    silent, apart = report(None), replace(report(1e6), unheld="another timer")
+    silent, apart = report(None), replace(report(1e6), incomparable="another timer")
     assert mean(silent, apart) == "not measured: slowdown of 2 of 2 cases was not measured: another timer"
     untimed = replace(apart, measurement=None)
     (of_time,) = family_notes([untimed], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)

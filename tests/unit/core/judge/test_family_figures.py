@@ -132,7 +132,7 @@ def test_a_mean_that_is_slower_by_exactly_its_limit_is_slower() -> None:
 
 
 def test_why_a_slowdown_cannot_be_compared_is_named_though_one_call_has_one() -> None:
-    apart = replace(timed(1e6, name="plain"), unheld="another timer")
+    apart = replace(timed(1e6, name="plain"), incomparable="another timer")
     text = text_of([timed(1e6, name="ours"), apart], "geomean(slowdown) <= 10%")
     assert "it is a figure of the call" not in text
     assert "another timer" in text
@@ -149,7 +149,7 @@ def case_of(at: int, **fields) -> CaseReport:
         ({}, True),
         ({"problems": (Problem(code="clock-moved", what="it left its lock"),)}, False),
         ({"arms": Arms(base="c0ffee", differences=(math.inf,) * 10)}, False),
-        ({"unheld": "measured differently"}, False),
+        ({"incomparable": "measured differently"}, False),
     ],
     ids=["no line", "problems", "rounds that are no times", "another line"],
 )

@@ -125,8 +125,8 @@ def test_two_arms_beside_a_line_leave_the_line_what_it_is() -> None:
 
     line = accepted(1e6)
     apart = replace(line, identity=replace(line.identity, timer="cupti"))
-    assert "timer cupti ->" in of(False, apart).unheld
-    assert (of(True, apart).unheld, of(True, line).accepts) == ("", None)
+    assert "timer cupti ->" in of(False, apart).incomparable
+    assert (of(True, apart).incomparable, of(True, line).accepts) == ("", None)
     assert of(False, line).accepts is not None
     assert of(False, line).arms is None
     assert of(True, line).arms is not None

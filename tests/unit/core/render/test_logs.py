@@ -16,7 +16,7 @@ from pytest_perfgate.core.render.logs import (
     Version,
     bars,
     history_document,
-    kept_paragraphs,
+    own_paragraphs,
     render_entry,
     written,
 )
@@ -207,12 +207,12 @@ def test_an_entry_goes_where_it_belongs() -> None:
     both = written(first, render_entry(Version(name="v3"), [SLOW]))
     assert both.index("## v2") < both.index("## v3")
     edited = both.replace("**Insights**\n\n_none yet_", "**Insights**\n\nTMA helps", 1)
-    paragraphs = kept_paragraphs(edited, Version(name="v2", when="2027-01-01"))
+    paragraphs = own_paragraphs(edited, Version(name="v2", when="2027-01-01"))
     assert paragraphs == {"Insights": "TMA helps"}
     again = written(edited, render_entry(Version(name="v2", when="2027-01-01"), [SLOW], paragraphs))
     assert again.count("TMA helps") == 1
     assert again.count("## v2") == 1
-    assert kept_paragraphs("", Version(name="v2")) == {}
+    assert own_paragraphs("", Version(name="v2")) == {}
 
 
 def test_acceptance_in_words() -> None:
@@ -256,7 +256,7 @@ def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() ->
     assert issues.strip().splitlines()[0] == "odd sizes spill"
     assert "slowdown" in issues
     assert issues.count("by the run") == 1
-    paragraphs = kept_paragraphs(text, Version(name="v2"))
+    paragraphs = own_paragraphs(text, Version(name="v2"))
     assert paragraphs == {"Issues": "odd sizes spill"}
     assert render_entry(Version(name="v2"), [SLOW], paragraphs) == text
     assert "by the run" not in render_entry(Version(name="v2"), [CASE])
