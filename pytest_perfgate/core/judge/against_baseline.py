@@ -93,14 +93,9 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Judge by base and head without an accepted time, and note that the line is missing."""
-    from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
-
     ruling = against_revision(limit, trial)
-    if ruling.outcome is Outcome.REGRESSED:  # a line of this time would end in the same verdict
-        note, steps = (NO_LINE, "base and head decided"), (*ruling.next, BASE_FIRST)
-    else:
-        note, steps = (NO_LINE, f"base and head decided; {trial.accepting()} adds one"), ruling.next
-    return ruling._replace(evidence=(*ruling.evidence, note), next=steps)
+    note = (NO_LINE, f"base and head decided; {trial.accepting()} adds one")
+    return ruling._replace(evidence=(*ruling.evidence, note))
 
 
 def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
 from pytest_perfgate.core.judge.against_revision import (
     UNASKED,
     arm_limit,
@@ -390,10 +389,8 @@ def test_a_case_without_a_line_is_decided_by_two_builds_and_the_missing_line_is_
 ) -> None:
     verdict = paired_verdict(1e6, evidence, baseline=None, context=replace(PAIRED_CONTEXT, policy=CI))
     assert verdict.outcome is expected
-    regressed = expected is Outcome.REGRESSED
-    keeps = "; perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' adds one"
-    assert ("no accepted time", f"base and head decided{'' if regressed else keeps}") in verdict.evidence
-    assert (BASE_FIRST in verdict.next) is regressed, "a line of the slower time would be REGRESSED too"
+    keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' adds one"
+    assert ("no accepted time", f"base and head decided; {keeps}") in verdict.evidence
 
 
 @pytest.mark.parametrize(
