@@ -60,6 +60,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[st
         from pytest_perfgate.plugin.child import receive_job
 
         early_config.stash[CHILD] = receive_job(address, early_config)
+    elif "PYTEST_XDIST_WORKER" not in os.environ:
+        _guard_exit(early_config)
 
 
 @pytest.hookimpl(wrapper=True, specname="pytest_load_initial_conftests")
@@ -70,21 +72,18 @@ def pytest_fail_ended_conftests(early_config: pytest.Config) -> Generator[None, 
     try:
         return (yield)
     except SystemExit as end:
-        at_start = child_environment(early_config)
-        if end.code or not at_start.get("CI") or not _is_gated(early_config, dict(at_start)):
+        if end.code or not (ci := child_environment(early_config)).get("CI") or not _is_gated(early_config, dict(ci)):
             raise
         raise pytest.UsageError(_CONFTEST_ENDED) from end
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    from pytest_perfgate.plugin.options import CHILD, child_environment
+    from pytest_perfgate.plugin.options import CHILD
 
     config.addinivalue_line("markers", _MARKER)
-    alone = CHILD not in config.stash and "PERFGATE_PROFILE" not in os.environ and not hasattr(config, "workerinput")
-    at_start = child_environment(config)
-    if alone and at_start.get("CI"):
-        _guard_exit(config, dict(at_start))
+    if CHILD not in config.stash and not hasattr(config, "workerinput"):
+        _guard_exit(config)
     if CHILD in config.stash:
         from pytest_perfgate.plugin.child import ChildRole
 
@@ -99,9 +98,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(WorkerRole(config), ROLE)
 
 
-def _guard_exit(config: pytest.Config, at_start: dict[str, str]) -> None:
+def _guard_exit(config: pytest.Config) -> None:
     """Fail a process that ends itself with 0 before pytest has ended: it would pass in CI, since no hook runs."""
-    end, process = os._exit, os.getpid()
+    from pytest_perfgate.plugin.options import child_environment
+
+    at_start, end, process = dict(child_environment(config)), os._exit, os.getpid()
+    if not at_start.get("CI") or "PERFGATE_PROFILE" in os.environ or end.__name__ == "ended":  # guarded already
+        return
 
     def ended(status: int) -> NoReturn:
         if status == 0 and os.getpid() == process and _is_gated(config, at_start):
@@ -142,10 +145,10 @@ _CONFTEST_ENDED = (
 
 
 def _is_gated(config: pytest.Config, environment: dict[str, str]) -> bool:
-    """Return whether this run has gated tests, or belongs to a project that keeps baselines."""
-    from pytest_perfgate.plugin.selection import keeps_baselines
+    """Return whether this run has gated tests, or belongs to a project that has settings or baselines."""
+    from pytest_perfgate.plugin.selection import has_gate
 
-    return config.pluginmanager.has_plugin(ROLE) or keeps_baselines(config.rootpath, environment)
+    return config.pluginmanager.has_plugin(ROLE) or has_gate(config.rootpath, environment)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -256,15 +259,12 @@ _BENCHES = frozenset({"benchmark", "codspeed_benchmark"})
 
 
 def _misses(config: pytest.Config) -> bool:
-    """Return whether CI runs a project with baselines and collected no gated test: the missing tests are judged too."""
+    """Return whether CI runs a project with a gate and collected no gated test: the missing tests are judged too."""
     from pytest_perfgate.plugin.options import child_environment
 
     alone = not any(map(config.pluginmanager.has_plugin, (ROLE, "perfgate-distributed")))
-    if not alone or not child_environment(config).get("CI"):
-        return False
-    from pytest_perfgate.plugin.selection import keeps_baselines
-
-    return keeps_baselines(config.rootpath, child_environment(config))
+    at_start = dict(child_environment(config))
+    return alone and bool(at_start.get("CI")) and _is_gated(config, at_start)
 
 
 @pytest.fixture

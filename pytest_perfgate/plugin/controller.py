@@ -102,13 +102,13 @@ LISTING = {
 
 
 def refused(config: pytest.Config) -> int | None:
-    """Return the exit code of a listing in a project with baselines; ``None`` if the command line asked for it."""
+    """Return the exit code of a listing in a project with a gate; ``None`` if the command line asked for it."""
     options = tuple(_listing_options(config))
     if not options or hasattr(config, "workerinput"):
         return None
-    from pytest_perfgate.plugin.selection import keeps_baselines
+    from pytest_perfgate.plugin.selection import has_gate
 
-    if not keeps_baselines(config.rootpath, child_environment(config)):
+    if not has_gate(config.rootpath, child_environment(config)):
         return None
     from pytest_perfgate.plugin.ending import close_records
 

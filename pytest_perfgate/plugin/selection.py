@@ -154,6 +154,11 @@ def reach_of(config: pytest.Config) -> Reach:
     )
 
 
+def has_gate(root: Path, ci: Mapping[str, str]) -> bool:
+    """Return whether a project has settings or baselines; one whose limits are all absolute keeps no baselines."""
+    return _has_settings(root) or keeps_baselines(root, ci)
+
+
 def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
     """Return whether a project has a folder of baselines, or had one before this change, by a quick look at git."""
     from pytest_perfgate.wiring.stores import kept_before
@@ -162,10 +167,14 @@ def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
     return (root / folder).is_dir() or kept_before(root, folder, ci)
 
 
+def _has_settings(root: Path) -> bool:
+    settings = root / "pyproject.toml"
+    return settings.is_file() and b"tool.perfgate" in settings.read_bytes()
+
+
 def _folder(root: Path) -> str:
     """Return the folder of baselines; settings are only read if pyproject.toml has some."""
-    settings = root / "pyproject.toml"
-    if not (settings.is_file() and b"tool.perfgate" in settings.read_bytes()):
+    if not _has_settings(root):
         return "baselines"
     from pytest_perfgate.plugin.reporting import usage_errors
     from pytest_perfgate.wiring import configuration

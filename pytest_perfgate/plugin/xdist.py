@@ -194,12 +194,12 @@ class DistributedRole:
             self._measure(Path(self._folder.name))
 
     def _measure(self, folder: Path) -> None:
-        from pytest_perfgate.plugin.selection import deselected, keeps_baselines
+        from pytest_perfgate.plugin.selection import deselected, has_gate
 
         _raise_refusal(folder)
         listed, shards = sorted(folder.glob(CASES.format("*"))), sorted(folder.glob(SHARDS.format("*")))
         ci = child_environment(self._config)
-        if not (listed or shards) and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
+        if not (listed or shards) and not (ci.get("CI") and has_gate(self._config.rootpath, ci)):
             return
         from pytest_perfgate.model.plan import Case
         from pytest_perfgate.model.protocol import Fault

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_perfgate.adapters.devices.host import probe_affinity, probe_host, probe_threads
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
+from tests.plugin.forked import forked, inherited
 from tests.plugin.projects import Project
 
 DEVICE = probe_host().key
@@ -92,3 +94,18 @@ def repository(project: Project) -> Project:
     git(project, "checkout", "-qb", "change")
     git(project, "commit", "-qm", "nothing", "--allow-empty")
     return project
+
+
+def swap(file: Path, old: str, new: str) -> None:
+    """Put one text in place of another; of a file of baselines, with nothing in its place, take the line away."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text, text
+    if file.suffix == ".yaml" and not new:
+        text = "".join(line for line in text.splitlines(keepends=True) if old not in line)
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def reported(project: Project) -> int:
+    """The exit code of ``perfgate report`` in CI."""
+    command = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
+    return forked(("-c", command, "report"), project.root, {**inherited(), "CI": "true"})[0]

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from tests.plugin.accepted_lines import DEVICE, accepted, git
-from tests.plugin.forked import forked, inherited
+from tests.plugin.accepted_lines import DEVICE, accepted, git, reported, swap
 from tests.plugin.projects import QUIET, Project, Run
 
 SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
@@ -435,25 +434,10 @@ def attacked(attack: Attack, base: Path, root: Path) -> Project:
     return project
 
 
-def swap(file: Path, old: str, new: str) -> None:
-    """Put one text in place of another; of a file of baselines, with nothing in its place, take the line away."""
-    text = file.read_text(encoding="utf-8")
-    assert old in text, text
-    if file.suffix == ".yaml" and not new:
-        text = "".join(line for line in text.splitlines(keepends=True) if old not in line)
-    file.write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
 def judged(project: Project, attack: Attack, *words: str) -> Run:
     ci = {"GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request", "GITHUB_ACTIONS": "true"}
     plugins = QUIET if attack.loaded else (*QUIET, "-p", "no:perfgate")
     return project.run("-q", *words, ci=True, plugins=plugins, **ci, **attack.env)
-
-
-def reported(project: Project) -> int:
-    """The exit code of ``perfgate report`` in CI."""
-    command = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
-    return forked(("-c", command, "report"), project.root, {**inherited(), "CI": "true"})[0]
 
 
 @pytest.mark.parametrize("attack", table(ATTACKS))
