@@ -244,9 +244,9 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
     if item.config.option.benchmark_json and report.when == "call":
         from pytest_perfgate.plugin.benchmark_compat import FIGURES, plain
 
-        made = getattr(item, "funcargs", {}).get("benchmark")
-        if isinstance(made, Benchmark) and made.stats:
-            setattr(report, FIGURES, plain(made.stats.as_dict()))
+        benchmark = getattr(item, "funcargs", {}).get("benchmark")
+        if isinstance(benchmark, Benchmark) and benchmark.stats:
+            setattr(report, FIGURES, plain(benchmark.stats.as_dict()))
     return report
 
 

@@ -93,9 +93,9 @@ class FakeRuntime:
         self.flushes += 1
 
     def _next(self) -> float:
-        taken = self._script[self._at % len(self._script)]
+        duration = self._script[self._at % len(self._script)]
         self._at += 1
-        return taken
+        return duration
 
     def _run(self, duration: float) -> None:
         self.device_ns = max(self.device_ns, self.host_ns) + duration

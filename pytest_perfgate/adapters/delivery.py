@@ -62,9 +62,11 @@ class _Place:
             into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {place}"
             return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
         comments = [one for one in self._comments() if _begins(one, MARK)]
-        ours = [one for one in comments if _begins(one, mark)] or [one for one in comments if _begins(one, _UNKEYED)]
-        if ours:  # a host that answered too late has several, and none may keep an old verdict
-            first, *_ = [self._written(*self.edit(one), body) for one in ours]
+        own_comments = [one for one in comments if _begins(one, mark)] or [
+            one for one in comments if _begins(one, _UNKEYED)
+        ]
+        if own_comments:  # a host that answered too late has several, and none may keep an old verdict
+            first, *_ = [self._written(*self.edit(one), body) for one in own_comments]
             return f"edited the comment at {first}"
         if clean:
             return f"no comment: {clean}"

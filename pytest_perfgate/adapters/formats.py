@@ -331,10 +331,10 @@ def write_drawings(folder: Path, documents: Mapping[str, Document], alone: Calla
     folder.mkdir(parents=True, exist_ok=True)
     paths: dict[Path, None] = {}
     for view, document in documents.items():
-        for section, drawn in _pictures(document.blocks):
-            stem = "-".join(filter(None, (_UNNAMED.sub("-", section).strip("-."), drawn.name or view)))
+        for section, picture in _pictures(document.blocks):
+            stem = "-".join(filter(None, (_UNNAMED.sub("-", section).strip("-."), picture.name or view)))
             path = _numbered(folder / stem, ".svg", paths)
-            path.write_text(alone(drawn.svg), encoding="utf-8")
+            path.write_text(alone(picture.svg), encoding="utf-8")
             paths[path] = None
     return tuple(paths)
 

@@ -87,25 +87,25 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
         fix = "pytest --perfgate=full, or name an earlier record of .perfgate/records: --from RECORD"
         what = "the record is of a run with --perfgate=off, which measured nothing"
         raise PerfgateError("record-missing", what, fix=fix)
-    read, meant, families = cache(store.read), explicit_selection(request.names), _limits_on_means(report)
+    read, is_named, families = cache(store.read), explicit_selection(request.names), _limits_on_means(report)
 
     def decided(case: CaseReport) -> Proposal:
         device = case.measurement.device.key if case.measurement else ""
         line = read(device, case.key.path).get(str(case.key)) if device else None
-        signature = _signature_of(request, case, meant, line)
+        signature = _signature_of(request, case, is_named, line)
         decision = refuse_unneeded(decide(case, line, entries(case), signature, add=request.add), families)
-        return decision if request.each or meant(case.key) else refuse_unconfirmed(decision)
+        return decision if request.each or is_named(case.key) else refuse_unconfirmed(decision)
 
     def with_its_figures(decision: Proposal) -> Proposal:
-        signature = _signature_of(request, decision.report, meant, decision.before)
+        signature = _signature_of(request, decision.report, is_named, decision.before)
         return with_figures(too_few_processes(decision, report), request.metrics, signature, add=request.add)
 
     proposals = [decided(case) for case in selected(report, request)]
     marked = mark_slower_successors(proposals, _removable(report, proposals, request.base, store))
     check_named((decision.report for decision in marked), request.metrics)
     wanted = [decision for decision in map(with_its_figures, marked) if _is_wanted(decision, request)]
-    beside = on_one_core(report.cases)
-    return tuple(unpinned(decision, beside=beside) for decision in wanted)
+    one_core = on_one_core(report.cases)
+    return tuple(unpinned(decision, one_core=one_core) for decision in wanted)
 
 
 def _limits_on_means(report: RunReport) -> dict[str, bool]:
@@ -129,8 +129,8 @@ def _is_wanted(decision: Proposal, request: Request) -> bool:
     return request.improved and (faster or decision.change in {Change.LESS_NOISY, Change.BETTER})
 
 
-def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Baseline | None) -> Signature:
-    signature = replace(request.signature, named=request.each or meant(case.key))
+def _signature_of(request: Request, case: CaseReport, is_named: Selects, line: Baseline | None) -> Signature:
+    signature = replace(request.signature, named=request.each or is_named(case.key))
     pages = request.since(line.commit) if request.add and request.since and line else None
     return signature if pages is None else replace(signature, same_code=True, pages=pages)
 
@@ -239,8 +239,8 @@ def accept(decided: Sequence[Proposal], store: BaselineStore) -> tuple[str, ...]
         if fault.code.name != "file-unwritable":
             raise
         why = "the file is unchanged and nothing was accepted in it; the record still has the measurements"
-        ours = "make the folder writable, or free its disk, and run perfgate accept again"
-        fix = ours if fault.fix == fault.code.fix else fault.fix
+        advice = "make the folder writable, or free its disk, and run perfgate accept again"
+        fix = advice if fault.fix == fault.code.fix else fault.fix
         raise PerfgateError(fault.code.name, fault.what, why=why, fix=fix, place=fault.place) from fault
 
 

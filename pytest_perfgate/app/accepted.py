@@ -144,8 +144,8 @@ class Accepted:
         pairs = []
         for device in store.devices() if store is not None else ():
             then, now = self.then_and_now(device, key.path)
-            mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
-            pairs += [(now.get(str(line.key), line), line) for line in mine]
+            lines = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
+            pairs += [(now.get(str(line.key), line), line) for line in lines]
         return not pairs or any(not edited.explains(line) for edited, line in pairs)
 
     def _both_versions(self, path: str) -> tuple[str | None, str | None]:

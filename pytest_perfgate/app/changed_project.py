@@ -237,15 +237,15 @@ def with_files(
     tables = [path for path in _tables(comparison, repository, baselines, root) if path not in tests]
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
-        case, bare = comparison.cases[nodeid], nodeid in comparison.bare
+        case, outside = comparison.cases[nodeid], nodeid in comparison.outside
         why = next((round_.own for round_ in comparison.rounds if round_.nodeid == nodeid and round_.own), "")
         another = bool(why) and comparison.own.differs(case)
         paired = replace(paired, own_file=why, own_test=another, faster=paired.faster and not another)
-        loaded = comparison.beside.get(nodeid, ()) if bare or not paired.revision else ()
+        loaded = comparison.loaded.get(nodeid, ()) if outside or not paired.revision else ()
         own = {case.path, *comparison.own.paths(case)} if why else set()
         edited = tuple(path for path in edited_imports(case, loaded, tests, root, show) if path not in own)
-        shared = tables if bare else dict.fromkeys((*edited, *tables))
-        return replace(paired, bare=bare, edited=edited if bare else (), shared=tuple(shared))
+        shared = tables if outside else dict.fromkeys((*edited, *tables))
+        return replace(paired, outside=outside, edited=edited if outside else (), shared=tuple(shared))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
     results = {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
@@ -256,7 +256,7 @@ def with_files(
 def _tables(comparison: Comparison, repository: Repository | None, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
-    compiled = any(".so" in Path(path).name for files in comparison.beside.values() for path in files)  # by its path
+    compiled = any(".so" in Path(path).name for files in comparison.loaded.values() for path in files)  # by its path
     for path in repository.changed(base.revision) if repository is not None and base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:

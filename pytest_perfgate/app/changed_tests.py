@@ -225,12 +225,12 @@ def reworked_tests(change: JudgedChange) -> Differences:
 
 def _edited_tests(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
     """Return each edited test once, with its differences; a moved test is compared with the file that it came from."""
-    came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
+    earlier_files = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
     differences: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
     names: dict[str, tuple[str, ...]] = {}
     for report in reports:
         key = report.key
-        pair = (came.get(str(key), key.path), key.path)
+        pair = (earlier_files.get(str(key), key.path), key.path)
         if pair[1] not in texts:
             continue
         if pair not in differences:

@@ -61,8 +61,8 @@ class Comparison:
         self.problems: dict[str, Problem] = {}
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content  # and loaded the same so far
         self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests
-        self.bare = set[str]()  # tests that load the same files on both sides and none of the package
-        self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
+        self.outside = set[str]()  # tests that load the same files on both sides and none of the package
+        self.loaded: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
         self.own = OwnFiles(stage.texts, cases if self.same else ())
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
@@ -76,8 +76,8 @@ class Comparison:
         self.rounds, self._reckoned = [round_ for round_ in rounds if round_.nodeid in self.cases], 0
         self.out = {round_.nodeid for round_ in self.rounds if _fails(self.rounds, round_.nodeid)}
         self.own.take_again([(self.cases[round_.nodeid], round_.own) for round_ in self.rounds])
-        self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
-        self.bare = {round_.nodeid for round_ in self.rounds if round_.bare}
+        self.loaded = {round_.nodeid: round_.loaded for round_ in self.rounds}
+        self.outside = {round_.nodeid for round_ in self.rounds if round_.outside}
         self.same = self.same and all(round_.same for round_ in self.rounds)
         _take_edited(self, self.cases.values())
 
@@ -136,10 +136,10 @@ class Comparison:
             pair = LockstepPair(sides, self.stage.timeout_s, self.stage.timing, head_first=seed % 2 == 0)
             finished = self._played(pair, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
-            standing = pair.standing if len(children) > 1 else ""
-            if early and not standing and len(self.rounds) == before:
+            running = pair.running if len(children) > 1 else ""
+            if early and not running and len(self.rounds) == before:
                 return self.next.refuse(fault, cases)  # newly started ones show whether the waiting was the cause
-            return self._after_death(fault, standing, (phase, number), cases)
+            return self._after_death(fault, running, (phase, number), cases)
         finally:
             for child in children:
                 child.close()
@@ -175,14 +175,14 @@ class Comparison:
                 self.out.add(call.nodeid)
         return finished
 
-    def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
+    def _after_death(self, fault: PerfgateError, running: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         has = {round_.nodeid for round_ in self.rounds if (round_.phase, round_.number) == at}
-        if not standing and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
+        if not running and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
             return cases  # those that share a version of their files start again together
-        lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
-        why = fault.what + ("" if standing else _missing(self.arms[BASE], fault.what))
+        lost = [running] if running else [case.nodeid for case in cases if case.nodeid not in has]
+        why = fault.what + ("" if running else _missing(self.arms[BASE], fault.what))
         for nodeid in lost:
-            self._note(*at, nodeid, why, died=bool(standing) and fault.code.name in FATAL)
+            self._note(*at, nodeid, why, died=bool(running) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
@@ -191,11 +191,11 @@ class Comparison:
 
     def _check_modules(self, pair: LockstepPair, cases: Iterable[Case], *, own: bool) -> None:
         """Check what both arms loaded: an arm with files of the other makes the comparison invalid."""
-        files = tuple(path for path, _ in pair.beside[HEAD])
-        self.beside.update({case.nodeid: files for case in cases})
+        files = tuple(path for path, _ in pair.loaded[HEAD])
+        self.loaded.update({case.nodeid: files for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
-            if alike := pair.beside[BASE] == pair.beside[HEAD]:
-                self.bare.update(case.nodeid for case in cases)
+            if alike := pair.loaded[BASE] == pair.loaded[HEAD]:
+                self.outside.update(case.nodeid for case in cases)
             self.same = self.same and (alike or own)
             return
         foreign = ((arm, foreign_modules(arm, loaded, own=own)) for arm, loaded in zip(self.arms, pair.modules))
@@ -204,8 +204,8 @@ class Comparison:
 
 
 def _take_edited(comparison: Comparison, cases: Iterable[Case]) -> frozenset[str]:
-    alone = [case for case in cases if comparison.same or case.nodeid in comparison.bare]
-    return comparison.own.take_edited(alone, comparison.beside if comparison.arms[BASE].mode == "overlay" else {})
+    alone = [case for case in cases if comparison.same or case.nodeid in comparison.outside]
+    return comparison.own.take_edited(alone, comparison.loaded if comparison.arms[BASE].mode == "overlay" else {})
 
 
 @contextmanager
@@ -223,8 +223,8 @@ def _fails(rounds: Iterable[PairedRound], nodeid: str) -> bool:
 
 def stopped(comparison: Comparison) -> dict[str, str]:
     """Return tests that get no further rounds although they ran in both arms before, with the error."""
-    ran = {round_.nodeid for round_ in comparison.rounds if not round_.trouble}
-    return {nodeid: why for nodeid, why in comparison.troubles().items() if nodeid in comparison.out & ran}
+    out = comparison.out & {round_.nodeid for round_ in comparison.rounds if not round_.trouble}
+    return {nodeid: why for nodeid, why in comparison.troubles().items() if nodeid in out}
 
 
 def _read(rounds: Iterable[PairedRound]) -> set[str]:
@@ -235,11 +235,11 @@ def _read(rounds: Iterable[PairedRound]) -> set[str]:
 def _shared(comparison: Comparison, fresh: Sequence[PairedRound]) -> tuple[float, list[PairedRound]]:
     """Return a round's time outside its tests, and its results with an equal share of it and what they loaded."""
     start_s = max(0.0, comparison.stage.clock() - comparison.begun - sum(round_.seconds for round_ in fresh))
-    share_s, beside, bare, same = start_s / max(len(fresh), 1), comparison.beside, comparison.bare, comparison.same
-    shared = []
+    share_s, shared = start_s / max(len(fresh), 1), list[PairedRound]()
     for round_ in fresh:
-        nodeid, spent_s = round_.nodeid, round_.seconds + share_s
-        shared.append(replace(round_, beside=beside.get(nodeid, ()), bare=nodeid in bare, same=same, share_s=spent_s))
+        loaded, outside = comparison.loaded.get(round_.nodeid, ()), round_.nodeid in comparison.outside
+        of_test = replace(round_, loaded=loaded, outside=outside, same=comparison.same)
+        shared.append(replace(of_test, share_s=round_.seconds + share_s))
     return start_s, shared
 
 

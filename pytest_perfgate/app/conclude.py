@@ -174,16 +174,16 @@ def _drifting_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Ite
         goes_on = edited is not None and then is not None and edited.time > then.time
         text = f"{report.key}: {signed(line.drift_from_anchor)} since {line.anchored}"
         (further if goes_on else unchanged).append(text)
-    ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor * 100:.0f} % over the anchor"
+    ci, too_far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor * 100:.0f} % over the anchor"
     source = "--from RECORD " if ci else ""
     step = f'perfgate accept {source}--anchor --reason "..." starts the count anew if that is intended'
     if further:
         effect = Effect.FAIL if ci else Effect.WARN
         lines = plural(len(further), "line")
-        what = f"{lines} accepted slower by this change, now {far}"
+        what = f"{lines} accepted slower by this change, now {too_far}"
         yield SuiteNote(kind="creep", effect=effect, text=f"{what}; {step}", names=tuple(sorted(further)))
     if unchanged:
-        what = f"{plural(len(unchanged), 'accepted time')} {far} by accepted steps"
+        what = f"{plural(len(unchanged), 'accepted time')} {too_far} by accepted steps"
         yield SuiteNote(kind="creep", effect=Effect.WARN, text=f"{what}; {step}", names=tuple(sorted(unchanged)))
 
 
@@ -204,8 +204,8 @@ def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:
     if line is None or line.local:
         return ""
     now = HistoryEntry(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*gate_judge.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
-    return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
+    shift = drift((*gate_judge.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
+    return f"{report.key}: {signed(shift.change)}" if shift is not None and shift.alarms else ""
 
 
 def _accepted(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:

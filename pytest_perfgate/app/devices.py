@@ -229,9 +229,9 @@ FEW, WIDE = 5, 1.25
 
 def why_too_low(durations: Sequence[float]) -> str:
     """Return why a ceiling may be too low: on a busy machine no sample runs undisturbed."""
-    apart = median(durations) / min(durations)
-    slower = f"half of them {(apart - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
-    return f"; WARNING: {slower}" if apart > WIDE else ""
+    spread = median(durations) / min(durations)
+    slower = f"half of them {(spread - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
+    return f"; WARNING: {slower}" if spread > WIDE else ""
 
 
 def measured_ceilings(
@@ -242,30 +242,32 @@ def measured_ceilings(
 
     rates: dict[str, float] = {}
     facts: dict[str, str] = {}
-    taken: dict[str, list[Samples]] = {}
+    samples_by_load: dict[str, list[Samples]] = {}
     bandwidth: float | None = None
     for load in loads:
         try:
-            samples = enough_samples(take, load.call, sum(len(run.durations) for run in taken.get(load.name, ())))
+            samples = enough_samples(
+                take, load.call, sum(len(run.durations) for run in samples_by_load.get(load.name, ()))
+            )
         except (PerfgateError, RuntimeError, TypeError) as error:
             if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
                 raise
             facts.setdefault(load.name, f"not measured: {str(error).splitlines()[0]}")
             continue
-        taken.setdefault(load.name, []).append(samples)
+        samples_by_load.setdefault(load.name, []).append(samples)
         seconds = min(samples.durations) / 1e9
         if load.dtype:
             rates[load.dtype] = max(rates.get(load.dtype, 0.0), load.flops / seconds)
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
-        durations = [time for run in taken[load.name] for time in run.durations]
+        durations = [time for run in samples_by_load[load.name] for time in run.durations]
         facts[load.name] = f"{len(durations)} samples by {samples.timer}{why_too_low(durations)}"
     if not rates and bandwidth is None:
         what = "; ".join(f"{name}: {why}" for name, why in facts.items())
         raise PerfgateError("ceilings-none", what or "there are no loads")
-    runs = list(chain(*taken.values()))
-    if beside := busy_processors(runs):
-        facts["other programs"] = f"WARNING: used {beside:.1f} processors meanwhile: measure again on a quiet machine"
+    runs = list(chain(*samples_by_load.values()))
+    if busy := busy_processors(runs):
+        facts["other programs"] = f"WARNING: used {busy:.1f} processors meanwhile: measure again on a quiet machine"
     clocks = [clock for run in runs for clock in run.clock_hz]
     return Ceilings(
         device=device.key,

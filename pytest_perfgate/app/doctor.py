@@ -180,9 +180,9 @@ def _host_group(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Ru
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)
     excluded = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
-    mine = [f for f in doctor_tools.profilers if (f.name not in excluded if plain else f.name == TIMED)]
+    profilers = [f for f in doctor_tools.profilers if (f.name not in excluded if plain else f.name == TIMED)]
     settings = (_split("settings", doctor_tools.host_permissions),) if plain else ()
-    return DeviceGroup(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
+    return DeviceGroup(title=_title(device), parts=(*timers, _split("profilers", profilers), *settings))
 
 
 def _title(device: Device) -> str:

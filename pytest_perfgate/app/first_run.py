@@ -61,7 +61,7 @@ def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: Gate
             asks = abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
         if accepting or verdict.outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             count = len(measurement.processes)
-            return NoisyCall(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)
+            return NoisyCall(key=measurement.key, half_width=half, requested=max(asks, _LEAST_ASKED), processes=count)
     return None
 
 
@@ -79,7 +79,7 @@ def _noisy_call(result: CaseResult, measurement: Measurement, gate_judge: GateJu
     line = gate_judge.accepted.judging(measurement)[0]
     if not bounds or max(half, busy) <= min(bounds) or (line and (line.detects <= min(bounds) or busy > min(bounds))):
         return None
-    return NoisyCall(key=measurement.key, half=half, asks=min(bounds), processes=count, beside=busy)
+    return NoisyCall(key=measurement.key, half_width=half, requested=min(bounds), processes=count, busy=busy)
 
 
 class FirstRun:
@@ -113,11 +113,11 @@ class FirstRun:
 
     def _open(self, cases: Iterable[Case]) -> list[str]:
         """Return the cases that more processes may help, those nearest to their limit first."""
-        far: dict[str, float] = {}
+        excess: dict[str, float] = {}
         for call in self.noisy_calls(cases):
             if not call.machine_busy:
-                far[call.key.nodeid] = max(call.half / call.asks, far.get(call.key.nodeid, 0.0))
-        return sorted(far, key=far.__getitem__)
+                excess[call.key.nodeid] = max(call.half_width / call.requested, excess.get(call.key.nodeid, 0.0))
+        return sorted(excess, key=excess.__getitem__)
 
     def _affordable(self, names: list[str], left_s: float, start_s: float) -> list[str]:
         """Return as many cases as the remaining time allows in one round."""

@@ -224,9 +224,9 @@ def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, Metr
         return case.limits
     own = {metric.name for metric in measurement.metrics.metrics if metric.better is not None}
     brought = tuple(_call_limit(text, kinds, case.location, own) for text in measurement.limits)
-    far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
+    explicit = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
     commanded = tuple(limit for limit in case.limits if limit.source == "command line")
-    return merge_limits(far, brought, commanded)
+    return merge_limits(explicit, brought, commanded)
 
 
 def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
@@ -291,8 +291,8 @@ def new_baselines(
     reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
 ) -> tuple[Baseline, ...]:
     """Return the lines that a first run stores under ``.perfgate/``, on devices without committed baselines."""
-    bare = ((report, report.measurement) for report in reports if _bare(report))
-    return tuple(_new_line(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
+    measured = ((report, report.measurement) for report in reports if _bare(report))
+    return tuple(_new_line(report, m, when, commit) for report, m in measured if m and not committed(m.device.key))
 
 
 def _new_line(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:

@@ -96,13 +96,13 @@ class LockstepPair:
     ) -> None:
         self._children, self._timeout, self._timing = children, timeout_s, timing
         self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
-        self.standing = ""
+        self.running = ""
         """The test that both sides are in; it leaves the round if one of them dies."""
         self.nodeids: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         self.untouched = False  # neither side used a device while it collected
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
-        self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
+        self.loaded: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
     def play(
         self, jobs: Sequence[ChildJob], collected: Callable[[], None], timers: Mapping[CaseKey, str]
@@ -122,11 +122,11 @@ class LockstepPair:
             if not isinstance(base, Ready) or not isinstance(head, Ready):
                 ended = [answer if isinstance(answer, Bye) else Bye() for answer in (base, head)]
                 self.modules = tuple(bye.modules for bye in ended)
-                self.beside = tuple(bye.beside for bye in ended)
+                self.loaded = tuple(bye.loaded for bye in ended)
                 return
-            self.standing = head.nodeid
-            yield self._test(self.standing, plans[self.standing], timers)
-            self.standing = ""
+            self.running = head.nodeid
+            yield self._test(self.running, plans[self.running], timers)
+            self.running = ""
 
     def _receive_collections(self) -> None:
         collected = [self._next(side) for side in (BASE, HEAD)]
@@ -152,8 +152,8 @@ class LockstepPair:
             base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
-                    leaning = replace(plan, leaning=timers.get(head.key, ""))
-                    sides[head.key] = self._turns(one_by_one(leaning, (*plan.figures, *head.figures), 1))
+                    earlier_timer = replace(plan, earlier_timer=timers.get(head.key, ""))
+                    sides[head.key] = self._turns(one_by_one(earlier_timer, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
             for side in self._order:  # one by one: a side times its call against its reference before the next message
@@ -249,7 +249,7 @@ class Turns:
         timer = min(timers - {"events"} or timers)  # of two choices the one that times both calls
         # near the least work that counts, one build would wait and the other not: a slowdown of the whole wait
         waits = self._alike and any(WAITED in samples.notes for samples in warm.values())
-        turns = [replace(turn, leaning=timer, waits=waits) for turn, _ in planned]
+        turns = [replace(turn, earlier_timer=timer, waits=waits) for turn, _ in planned]
         count, number = min(count for _, count in planned), 0
         sides: tuple[list[Samples], list[Samples]] = ([], [])
         while number < count:
@@ -380,9 +380,9 @@ class Stage:
     overlaid: Sequence[str] = ()  # what both arms take from the working copy, besides the tests and their conftests
 
 
-def base_alone(met: PairedCall) -> bool:
+def base_alone(call: PairedCall) -> bool:
     """Return whether a test raised in the base arm and passed in the head's."""
-    return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
+    return call.finished[BASE].outcome == "failed" and call.finished[HEAD].outcome == "passed"
 
 
 def equal_times(sides: Iterable[tuple[Capture, Capture]]) -> bool:

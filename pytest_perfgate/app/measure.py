@@ -65,7 +65,7 @@ class ChildSettings:
     progress: Progress
     clock: Callable[[], float]
     tell: Callable[[str], None] = lambda text: None  # noqa: ARG005 - the default tells nobody
-    leanings: Mapping[str, str] = field(default_factory=dict)
+    earlier_timers: Mapping[str, str] = field(default_factory=dict)
     """Timers with which calls were accepted, by key."""
     early: bool = False
     """Whether cores are free to start the next round's process while this one measures on a device."""
@@ -142,7 +142,7 @@ class Rounds:
         )
 
     def _run_round(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
-        standing: list[str] = []
+        open_tests: list[str] = []
         finished: set[str] = set()
         child = None
         try:
@@ -153,18 +153,18 @@ class Rounds:
                 return cases
             for message in conversation(child, start.job, self._settings.timeout_s, self._preferred_timer):
                 if isinstance(message, Ready):
-                    standing[:] = [message.nodeid]
+                    open_tests[:] = [message.nodeid]
                 elif isinstance(message, Finished):
                     self._note(number, message)
                     finished.add(message.nodeid)
-                    standing.clear()
+                    open_tests.clear()
                 elif isinstance(message, Waits):
                     self._settings.tell(message.text)
                 elif isinstance(message, Collected):
                     finished |= self._uncollected(cases, message)
                     self._begin(one_child_each(self._remaining(number + 1, cases))[0], env, alone=message.untouched)
         except PerfgateError as fault:
-            return self._after_death(fault, standing, [c for c in cases if c.nodeid not in finished])
+            return self._after_death(fault, open_tests, [c for c in cases if c.nodeid not in finished])
         finally:
             if child is not None:
                 self._children.discard(child)
@@ -184,13 +184,13 @@ class Rounds:
     def _preferred_timer(self, key: CaseKey) -> str:
         """Return the timer of this call's earlier rounds, else the one that it was accepted with."""
         earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
-        return earlier[0].identity.timer if earlier else self._settings.leanings.get(str(key), "")
+        return earlier[0].identity.timer if earlier else self._settings.earlier_timers.get(str(key), "")
 
-    def _after_death(self, fault: PerfgateError, standing: list[str], remaining: list[Case]) -> list[Case]:
-        lost = standing or [case.nodeid for case in remaining]
+    def _after_death(self, fault: PerfgateError, open_tests: list[str], remaining: list[Case]) -> list[Case]:
+        lost = open_tests or [case.nodeid for case in remaining]
         for nodeid in lost:
             self.give_up(nodeid, fault.what)
-            if standing and fault.code.name in FATAL and not self._stopped:
+            if open_tests and fault.code.name in FATAL and not self._stopped:
                 self._outcome[nodeid] = "died"
         return [case for case in remaining if case.nodeid not in lost]
 
@@ -236,7 +236,7 @@ def conversation(
     child: Child,
     job: ChildJob,
     timeout_s: float,
-    leaning: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
+    earlier_timer: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
 ) -> Iterator[Ready | Finished | Collected | Waits]:
     """Lead one child through its cases, one whole measurement for each call; yield its messages."""
     plans = {case.nodeid: case.plan for case in job.cases}
@@ -250,7 +250,7 @@ def conversation(
         if isinstance(message, Ready):
             child.send(Go() if message.nodeid in plans else Skip())
         elif isinstance(message, Entered):
-            plan = replace(plans[message.key.nodeid], leaning=leaning(message.key))
+            plan = replace(plans[message.key.nodeid], earlier_timer=earlier_timer(message.key))
             wanted = (*plan.figures, *message.figures)
             child.send(Measure(plan=one_by_one(at_least(plan, message.samples), wanted, plan.rounds)))
         elif isinstance(message, Taken):
@@ -264,8 +264,8 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
         for capture in captures:
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
-    made = (replace(_measurement(each, rounds, tools), params=result.case.params) for each in by_key.values())
-    return tuple(_check_device(measurement, result.case.plan.device) for measurement in made)
+    joined = (replace(_measurement(each, rounds, tools), params=result.case.params) for each in by_key.values())
+    return tuple(_check_device(measurement, result.case.plan.device) for measurement in joined)
 
 
 def _check_device(measurement: Measurement, name: str) -> Measurement:
@@ -358,37 +358,39 @@ class NoisyCall:
     """A call without an accepted time whose run cannot detect the slowdown of its limit."""
 
     key: CaseKey
-    half: float
+    half_width: float
     """Half of its interval, relative."""
-    asks: float
+    requested: float
     processes: int
-    beside: float = 0.0
+    busy: float = 0.0
     """Processors that others kept busy during the run, which may have slowed all its processes."""
 
     @property
     def machine_busy(self) -> bool:
         """Return whether the machine was too busy for any number of processes."""
-        return self.beside > self.asks
+        return self.busy > self.requested
 
     def __str__(self) -> str:
         """Return ``test_sum can detect 12.0 % after 10 processes, and its limit needs 5.0 %``."""
-        after = f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.asks)}"
-        return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
+        after = (
+            f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.requested)}"
+        )
+        return f"{short_name(self.key)} can detect {detectable(self.half_width)} {after}"
 
     @property
     def advice_to_detect(self) -> str:
         """Return what would make the limit detectable: the interval narrows by the square root of the processes."""
-        needs = math.ceil(self.processes * (self.half / self.asks) ** 2)
+        needs = math.ceil(self.processes * (self.half_width / self.requested) ** 2)
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
 def report_noisy(calls: Sequence[NoisyCall], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
-    if beside := [call.beside for call in calls if call.machine_busy]:
-        text = f"{plural(len(beside), 'new time')} may be too slow: other programs used {max(beside):.1f} processors"
+    if busy := [call.busy for call in calls if call.machine_busy]:
+        text = f"{plural(len(busy), 'new time')} may be too slow: other programs used {max(busy):.1f} processors"
         tell(f"{text} meanwhile; next: run again on an idle machine before you accept")
     # of the others, the verdicts say what to do
-    wide = [call for call in calls if not call.machine_busy and call.half > call.asks]
+    wide = [call for call in calls if not call.machine_busy and call.half_width > call.requested]
     for call in wide[:_NAMED]:
         tell(f"{call}; next: {call.advice_to_detect}")
     if len(wide) > _NAMED:

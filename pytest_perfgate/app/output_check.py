@@ -281,12 +281,12 @@ def unequal(result: Any, expected: Any, rtol: float | None = None, atol: float |
     elif isinstance(expected, (list, tuple)) and isinstance(result, (list, tuple)) and not _numbers(expected):
         if len(expected) != len(result):
             return f"{at}has {len(result)} parts, and the reference {len(expected)}"
-        parts = [(ours, theirs, f"{at}[{n}] ") for n, (ours, theirs) in enumerate(zip(result, expected))]
+        parts = [(got, want, f"{at}[{n}] ") for n, (got, want) in enumerate(zip(result, expected))]
     else:
         if _nested(result) and _nested(expected):
             return unequal(list(result.unbind()), list(expected.unbind()), rtol, atol, at)
         return _unequal_arrays(result, expected, rtol, atol, at)
-    return next(filter(None, (unequal(ours, theirs, rtol, atol, place) for ours, theirs, place in parts)), "")
+    return next(filter(None, (unequal(got, want, rtol, atol, place) for got, want, place in parts)), "")
 
 
 def _nested(array: Any) -> bool:
@@ -308,25 +308,25 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
     import numpy as np
 
     try:
-        ours, theirs = in_numpy(result), in_numpy(expected)
+        got, want = in_numpy(result), in_numpy(expected)
     except (TypeError, ValueError, RuntimeError) as odd:
         kinds = f"{type(result).__name__} {kind_of(result)} and {type(expected).__name__} {kind_of(expected)}"
         fix = "return tensors of a plain type and layout, or compare in a check= of your own"
         raise PerfgateError("check-failed", f"{at}{kinds} cannot be compared: {odd}", fix=fix) from odd
-    kinds = ours.dtype.kind + theirs.dtype.kind
+    kinds = got.dtype.kind + want.dtype.kind
     if set(kinds) & set("OUSMmV"):
-        if result is expected or (ours.shape == theirs.shape and np.all((ours == theirs) | _both_nan(ours, theirs))):
+        if result is expected or (got.shape == want.shape and np.all((got == want) | _both_nan(got, want))):
             return ""
         return f"{at}{result!r:.40} is not {expected!r:.40}"
-    if ours.shape != theirs.shape:
-        return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
+    if got.shape != want.shape:
+        return f"{at}has the shape {got.shape}, and the reference {want.shape}"
     usual_rtol, usual_atol = _tolerance(kind_of(result), kind_of(expected))
     rtol, atol = usual_rtol if rtol is None else rtol, usual_atol if atol is None else atol
     wide = "complex128" if "c" in kinds else "float64"
     with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large numbers
-        gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
-        close = np.isfinite(theirs) & (gaps <= atol + rtol * np.abs(theirs))  # to infinity all are equally far
-    wrong = ~((ours == theirs) | _both_nan(ours, theirs))
+        gaps = np.abs(got.astype(wide) - want.astype(wide))
+        close = np.isfinite(want) & (gaps <= atol + rtol * np.abs(want))  # to infinity all are equally far
+    wrong = ~((got == want) | _both_nan(got, want))
     if rtol or atol:
         wrong &= ~close
     if not wrong.any():
@@ -335,12 +335,12 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
     place = tuple(map(int, np.unravel_index(int(worst), wrong.shape)))
     where = f" at {list(place)}" if place else ""
     count = f"{at}{int(wrong.sum())} of {wrong.size} elements by more than rtol={rtol:g} and atol={atol:g}"
-    return f"{count}; most{where}: {ours[place]:.6g}, and the reference {theirs[place]:.6g}"
+    return f"{count}; most{where}: {got[place]:.6g}, and the reference {want[place]:.6g}"
 
 
-def _both_nan(ours: Any, theirs: Any) -> Any:
+def _both_nan(got: Any, want: Any) -> Any:
     """Return where neither element equals itself, as NaN and a date that is not set."""
-    return (ours != ours) & (theirs != theirs)  # noqa: PLR0124 - numpy.isnan takes no dates and no objects
+    return (got != got) & (want != want)  # noqa: PLR0124 - numpy.isnan takes no dates and no objects
 
 
 def kind_of(array: Any) -> str:

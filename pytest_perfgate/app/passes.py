@@ -244,14 +244,14 @@ class GatedCall(Protocol):
 C = TypeVar("C", bound=GatedCall)
 
 
-def in_turns(ours: C, theirs: C, plan: Plan, measured: Callable[[C, Plan], Samples]) -> Reference:
+def in_turns(call: C, reference: C, plan: Plan, measured: Callable[[C, Plan], Samples]) -> Reference:
     """Time a call and its reference in turns, ten times each, in this process."""
     from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
 
-    calls = {BASE: theirs, HEAD: ours}
+    calls = {BASE: reference, HEAD: call}
     turns = Turns(lambda side, cut: measured(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
     base, head = turns.sample(plan)
-    return reference_of(theirs.key.name, head, base)
+    return reference_of(reference.key.name, head, base)
 
 
 class References(Generic[C]):
@@ -269,9 +269,9 @@ class References(Generic[C]):
         if not self._wanted:
             return
         self._held[name] = RepeatableCall(call)
-        for ours, over in self._pairs(self._held):
-            if name in {ours, over} and ours in self._held and over in self._held:
-                yield self._held[ours].call, self._held[over].call
+        for call_name, over in self._pairs(self._held):
+            if name in {call_name, over} and call_name in self._held and over in self._held:
+                yield self._held[call_name].call, self._held[over].call
 
     def files_of(self, call: C, inspectors: Sequence[Inspector]) -> tuple[Reference, ...]:
         overs = dict.fromkeys(over for _, over in self._pairs([call.key.name]) if over.startswith(FILE))

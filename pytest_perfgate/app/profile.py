@@ -60,7 +60,7 @@ class ProfileTools:
     """Returns the command line of a child that runs this test under its assignment."""
     root: Path
     timeout_s: float = 1800.0
-    alone: Callable[[], AbstractContextManager[Any]] = nullcontext  # held during a run: one profiler at a time
+    exclusively: Callable[[], AbstractContextManager[Any]] = nullcontext  # held during a run: one profiler at a time
     revision: Callable[[], str] = str  # the profiled commit
     only: tuple[str, int] = ("", 0)
     """The kernels with this in their name, and so many launches of them; empty and 0 select all."""
@@ -72,7 +72,7 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
     profiler = narrowed(profiler, tools.only)
     folder = tools.folders.fresh(mode, _parameters_as_folder(key))
     assignment = assigned or Assignment(mode=mode, out="", call=key.name or None, clocks=plan.clocks.value)
-    with tools.alone():
+    with tools.exclusively():
         result, again = _run(profiler, key, assignment, (folder, plan), tools)
         artifacts = profiler.artifacts(folder)
     taken_with = {**parameters(key, plan, result), "mode": mode, "profiler": available.version, "second_try": again}
@@ -245,7 +245,7 @@ def write_profile(profiled: Profiled, folders: Folders, taken_with: Mapping[str,
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
     folders.write_pages(folder, {**_pictures(analysis), **views})
-    for name, build in {**analysis.files, **analysis.kept}.items():
+    for name, build in {**analysis.files, **analysis.data}.items():
         folders.write_text(folder, name, build())
     if len(analysis.views) > 1:
         text = "\n".join([*map(render_markdown, views.values()), *empty])

@@ -62,7 +62,7 @@ class Screening:
         self._in_open_means, self._for_means = in_open_means, frozenset[CaseKey]()
         self._pairs: dict[CaseKey, Pairs] = {}
         self._results: dict[CaseKey, RoundsResult] = {}
-        self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
+        self._unreached: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
         self.late = LateTests(comparison, expected)
 
     def decide(self) -> None:
@@ -126,27 +126,27 @@ class Screening:
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._judge_rounds()
-        wants, untimed = dict[str, NeededRounds](), _untimed(self._comparison, self._results)
+        needs, untimed = dict[str, NeededRounds](), _untimed(self._comparison, self._results)
         played = _rounds_played(self._comparison, (*self._results, *untimed))
         for key, result in self._results.items():
             want = _needed_rounds(self._comparison, self._threshold(key), key, result)
-            earlier = wants.get(key.nodeid)
+            earlier = needs.get(key.nodeid)
             if self._is_open(key, played[key], result) and (earlier is None or want.rounds > earlier.rounds):
-                wants[key.nodeid] = want
+                needs[key.nodeid] = want
         for key in untimed:
-            if key.nodeid not in wants and self._is_open(key, played[key]):
-                wants[key.nodeid] = NeededRounds(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
-        wants |= self.late.rounds_for_new_tests()
+            if key.nodeid not in needs and self._is_open(key, played[key]):
+                needs[key.nodeid] = NeededRounds(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
+        needs |= self.late.rounds_for_new_tests()
         rounds = [round_ for round_ in self._comparison.rounds if round_.phase == ROUND]
         repeated = {round_.nodeid for round_ in rounds if round_.number == _REPEATED - 1}
-        over = (repeated | {key.nodeid for key in (*self._results, *untimed)}) - wants.keys()
-        plan = allotted(wants, self._comparison.left_s, self._comparison.start_s)
-        self._beyond = frozenset(plan.beyond)
-        late = self.late.among({name: wants[name] for name in plan.rounds})
+        over = (repeated | {key.nodeid for key in (*self._results, *untimed)}) - needs.keys()
+        plan = allotted(needs, self._comparison.left_s, self._comparison.start_s)
+        self._unreached = frozenset(plan.unreached)
+        late = self.late.among({name: needs[name] for name in plan.rounds})
         left_s = self._comparison.left_s - self._comparison.start_s
-        fits = (name for name in plan.beyond if wants[name].seconds <= left_s)
+        fits = (name for name in plan.unreached if needs[name].seconds <= left_s)
         nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
-        return over | (self._beyond - set(nearest)) | late
+        return over | (self._unreached - set(nearest)) | late
 
     def _is_open(self, key: CaseKey, played: int, result: RoundsResult | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
@@ -191,7 +191,7 @@ class Screening:
         parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
         parts[0] += f" in {_span(decided)}" if decided else ""
         if open_:
-            short = sum(key.nodeid in self._beyond for key in open_cases)
+            short = sum(key.nodeid in self._unreached for key in open_cases)
             lack = f", {'' if short == len(open_) else f'{short} of them '}for lack of budget" if short else ""
             parts.append(f"{len(open_)} open after {_span(open_)}{lack}")
         return ", ".join(parts)
@@ -213,9 +213,9 @@ class LateTests:
     def __init__(self, comparison: Comparison, expected: Mapping[str, NeededRounds]) -> None:
         self._comparison, self.expected = comparison, expected
 
-    def among(self, wants: Mapping[str, NeededRounds]) -> frozenset[str]:
+    def among(self, needs: Mapping[str, NeededRounds]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
-        late = waiting(wants, self._comparison.left_s, self._comparison.start_s or PAIR_START_S)
+        late = waiting(needs, self._comparison.left_s, self._comparison.start_s or PAIR_START_S)
         self._comparison.waits = self._comparison.waits or bool(late)
         return late
 
@@ -226,9 +226,9 @@ class LateTests:
 
     def waiting(self) -> dict[str, str]:
         """Return the tests without a round, each with what may decide it."""
-        wants, start_s = self.rounds_for_new_tests(), self._comparison.start_s
+        needs, start_s = self.rounds_for_new_tests(), self._comparison.start_s
         text = "the budget ended before its first round; {} more may decide"
-        return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
+        return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in needs.items()}
 
 
 def _needed_rounds(comparison: Comparison, threshold: float, key: CaseKey, result: RoundsResult) -> NeededRounds:

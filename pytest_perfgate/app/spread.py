@@ -40,7 +40,7 @@ class RunDevices:
     """Returns the variables that make only these devices visible to a process."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]]
     """Holds leases on all of these devices, for the children to inherit."""
-    near: Callable[[Sequence[Device]], Mapping[str, str]] = lambda _: {}
+    near_cores: Callable[[Sequence[Device]], Mapping[str, str]] = lambda _: {}
     """Returns the variables that pin a process to cores near these devices, if the system names them."""
 
     @property
@@ -101,11 +101,11 @@ def _in_lanes(rounds: Rounds, fleet: RunDevices, cases: tuple[Sequence[Case], Se
     late = {case.nodeid for case in detected}
 
     def lane(at: int) -> None:
-        mine = [case for case in (*planned, *detected) if lane_of(case.nodeid, len(devices)) == at]
+        cases = [case for case in (*planned, *detected) if lane_of(case.nodeid, len(devices)) == at]
         own = devices[at : at + 1]
-        env = {**(fleet.surroundings(own) if len(devices) > 1 else {}), **fleet.near(own)}
+        env = {**(fleet.surroundings(own) if len(devices) > 1 else {}), **fleet.near_cores(own)}
         for number in numbers:
-            rounds.round(number, [case for case in mine if number or case.nodeid not in late], env)
+            rounds.round(number, [case for case in cases if number or case.nodeid not in late], env)
 
     with fleet.hold([lease_name(device) for device in devices]):
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
@@ -119,7 +119,7 @@ def _with_several(rounds: Rounds, fleet: RunDevices, case: Case, numbers: range)
     devices = fleet.of_same_kind[: case.plan.devices]
     with fleet.hold([lease_name(device) for device in devices]):
         for number in numbers:
-            rounds.round(number, [case], {**fleet.surroundings(devices), **fleet.near(devices)})
+            rounds.round(number, [case], {**fleet.surroundings(devices), **fleet.near_cores(devices)})
 
 
 def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> None:
@@ -157,8 +157,8 @@ class Start:
 
     def serves(self, other: Start) -> bool:
         """Return whether a process started with these can serve for the other: same arm and seed, and its tests too."""
-        mine, theirs = ({case.nodeid for case in start.job.cases} for start in (self, other))
-        return mine >= theirs and self._surroundings() == other._surroundings()
+        own, others = ({case.nodeid for case in start.job.cases} for start in (self, other))
+        return own >= others and self._surroundings() == other._surroundings()
 
     def _surroundings(self) -> tuple[ChildSpec, ChildJob]:
         return replace(self.spec, argv=()), replace(self.job, cases=())
@@ -256,9 +256,9 @@ def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[t
     """Return the rounds of a test with their positions; of rounds forked from one preload only the first."""
     from pytest_perfgate.core.judge.samples import preloads_of
 
-    mine = [(at, round_) for at, round_ in enumerate(rounds) if round_.phase == phase and round_.nodeid == nodeid]
-    preloads = preloads_of(round_.head for _, round_ in mine) or (0,) * len(mine)
-    return [placed for placed, own, last in zip(mine, preloads, (0, *preloads)) if not own or own != last]
+    numbered = [(at, round_) for at, round_ in enumerate(rounds) if round_.phase == phase and round_.nodeid == nodeid]
+    preloads = preloads_of(round_.head for _, round_ in numbered) or (0,) * len(numbered)
+    return [placed for placed, own, last in zip(numbered, preloads, (0, *preloads)) if not own or own != last]
 
 
 class Preload:
@@ -315,7 +315,7 @@ class NextRound:
 
     def starts(self, cases: Sequence[Case], seed: int, start: str = "") -> list[Start]:
         """Return the arguments for the sides of a round; the base may run files of its own revision."""
-        job = replace(self._stage.job, cases=tuple(cases), beside=True, start=start)
+        job = replace(self._stage.job, cases=tuple(cases), list_loaded=True, start=start)
         return [
             Start(spec=self._stage.spec(arm, cases, seed), job=replace(job, modules=arm.modules, files=files))
             for arm, files in zip(self._arms, (self._own.files(cases), ()))
@@ -369,8 +369,8 @@ class NextRound:
             return "a first call needs a process that has compiled nothing else"
         if self._stage.spec(self._arms[0], cases, 1).prefix:
             return "a launcher starts the processes"
-        mine = {case.nodeid for case in cases}
-        calls = [c for round_ in rounds if round_.nodeid in mine for c in (*round_.base, *round_.head)]
+        nodeids = {case.nodeid for case in cases}
+        calls = [c for round_ in rounds if round_.nodeid in nodeids for c in (*round_.base, *round_.head)]
         unshown = next((c.key for c in calls if forks(c.key, c.device.key) is None), None)
         unknown = f"no A/A pairs on this machine show that forks of {unshown} scatter no more"
         return unknown if unshown else self.refused

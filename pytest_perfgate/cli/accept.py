@@ -66,8 +66,8 @@ def run_accept(options: Namespace) -> int:
     if options.dry_run:
         _preview(decided, refusal(decided, request), options)
         return 0
-    far = " --anchor" if any(d.drifts_too_far for d in decided) and not options.anchor else ""
-    again = f'{shlex.join(["perfgate", "accept", *_without_reason(options.given)])}{far} --reason "..."'
+    anchor = " --anchor" if any(d.drifts_too_far for d in decided) and not options.anchor else ""
+    again = f'{shlex.join(["perfgate", "accept", *_without_reason(options.given)])}{anchor} --reason "..."'
     check_decisions(decided, request, again)
     if project.ci:
         refuse_busy_machine(decided, request, again)

@@ -223,8 +223,8 @@ def build_faults(project: Project) -> Iterator[dict[str, str]]:
     if (project.root / folder).is_dir() and (fix := packaging_fix(project.root, project.config)):
         what = f"setuptools takes {folder}/ for a package here, so 'pip install' fails or installs the wrong thing"
         yield {"what": what, "fix": fix}
-    apart = "include" in pyproject.partition("targets.sdist")[2] or ".perfgate" in _text(project, ".gitignore")
-    if "hatchling.build" in pyproject and not apart:
+    excluded = "include" in pyproject.partition("targets.sdist")[2] or ".perfgate" in _text(project, ".gitignore")
+    if "hatchling.build" in pyproject and not excluded:
         yield {"what": "hatchling packs .perfgate/, which git ignores, into source distributions", "fix": IGNORING}
 
 

@@ -130,12 +130,12 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.view == "list":
         return _list_views(options, analysis)
     output.write_files(options, analysis, judged)
-    drawn = output.write_pictures(options, analysis)
+    wrote_pictures = output.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
-    elif not (options.json or options.markdown or options.html or drawn):
+    elif not (options.json or options.markdown or options.html or wrote_pictures):
         output.write(render_text(view(analysis, options.view), output.columns(), output.room()))
     if judged or options.json:
         output.deliver(options, analysis, judged)

@@ -253,13 +253,13 @@ def _shares(rounds: Any) -> dict[str, float]:
 
 def _pytest(options: Namespace, path: str) -> None:
     arguments = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=off"]
-    ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": str(options.minutes * 60)}
+    settings = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": str(options.minutes * 60)}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     try:
         result = subprocess.run(
             [sys.executable, "-m", "pytest", *arguments, *options.pytest],
             cwd=options.root or None,
-            env={**os.environ, **ours, **slowing},
+            env={**os.environ, **settings, **slowing},
             stdout=sys.stderr,
             check=False,
         )

@@ -53,7 +53,7 @@ def run_run(options: Namespace) -> int:
     earlier = set(project.records.folder.glob("*.json"))
     # loads the plugin even if addopts excludes it; words after it take precedence
     command = [sys.executable, "-m", "pytest", "-p", "perfgate", *([] if has_mode else ["--perfgate=full"]), *words]
-    status = _status(command, apart=options.json)
+    status = _status(command, to_stderr=options.json)
     report = _record(project, earlier)
     code = _code(status, report)
     if project.ci and report is None and status == 0 and not _lists(words):
@@ -79,10 +79,10 @@ def _policies(pairs: list[str]) -> list[str]:
     return [f"--perfgate-policy={pair}" for pair in pairs]
 
 
-def _status(command: list[str], *, apart: bool) -> int:
+def _status(command: list[str], *, to_stderr: bool) -> int:
     """Run pytest and return its exit status; if a program reads the answer, pytest writes to standard error."""
     try:
-        return subprocess.run(command, check=False, stdout=_STDERR if apart else None).returncode
+        return subprocess.run(command, check=False, stdout=_STDERR if to_stderr else None).returncode
     except KeyboardInterrupt:
         return 2
 

@@ -233,8 +233,8 @@ class Environment:
         """Return (name, here, there) for lasting facts that differ; a missing fact reads ``none``."""
         here, there = self._lines(), other._lines()
         names = dict.fromkeys((*here, *there))
-        apart = ((name, here.get(name, "none"), there.get(name, "none")) for name in names)
-        return tuple((name, mine, theirs) for name, mine, theirs in apart if mine != theirs)
+        lines = ((name, here.get(name, "none"), there.get(name, "none")) for name in names)
+        return tuple((name, own, others) for name, own, others in lines if own != others)
 
     def _lines(self) -> dict[str, str]:
         lasting = self.lasting

@@ -373,7 +373,7 @@ class Analysis:
     """Names of the devices that it ran on, or the architectures of machine code, as far as the file has them."""
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     """Texts for files beside the artifact, by relative path: annotated source, machine code. Built on first use."""
-    kept: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    data: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     """Texts for other programs in a profile's folder, by relative path. Built on first use."""
     reports: Mapping[str, str] = field(default_factory=dict)
     """Reports to write: the name of the file, without its ending, and the view that it contains."""

@@ -267,7 +267,7 @@ class Window:
     how: str
     covers: float | None = field(default=None, compare=False)
     """The part of the rank's capture that all ranges like this one cover, or the given window."""
-    apart: int | None = field(default=None, compare=False)
+    between_starts: int | None = field(default=None, compare=False)
     """The median time from the start of one such range to the start of the next."""
 
     @property
@@ -372,7 +372,7 @@ class RankResult:
     lane: RankLane
     streams: tuple[StreamRow, ...]
     overlaps: tuple[OverlapRow, ...]
-    whole: OverlapRow | None
+    comm: OverlapRow | None
     """All communication of the window; ``None`` when there is none."""
     time: TimeRow
     compute: tuple[tuple[str, int], ...]

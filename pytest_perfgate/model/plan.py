@@ -36,7 +36,7 @@ class Plan:
     """How one case is measured: command line over marker over configuration over defaults."""
 
     timer: str = "auto"
-    leaning: str = ""
+    earlier_timer: str = ""
     """The timer that ``auto`` chose for this call before, which it keeps if the choice is close."""
     runtime: str = "auto"
     cache: Cache = Cache.WARM
@@ -160,11 +160,11 @@ _MEANT = {"%5D": "]", "%25": "%"}
 def parse_case_key(text: str) -> CaseKey:
     """Return the key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
     file, test = _in_file(text)
-    bare, hash_sign, name = test.partition("#")
-    if "[" not in bare:
-        return CaseKey(nodeid=file + bare, name=name)
+    base_name, hash_sign, name = test.partition("#")
+    if "[" not in base_name:
+        return CaseKey(nodeid=file + base_name, name=name)
     head, bracket, tail = test.rpartition("]")
-    node, hash_sign, name = tail.partition("#") if bracket else (bare, hash_sign, name)
+    node, hash_sign, name = tail.partition("#") if bracket else (base_name, hash_sign, name)
     return CaseKey(nodeid=f"{file}{head}{bracket}{node}", name=_ESCAPED.sub(lambda sign: _MEANT[sign[0]], name))
 
 

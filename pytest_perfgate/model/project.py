@@ -218,9 +218,9 @@ def earlier_file(files: Mapping[str, bool], device: str, path: str, below: str) 
 
     A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
     """
-    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
+    ending, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
     above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
-    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
+    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(ending)))
     return next(fitting, "")
 
 

@@ -46,7 +46,7 @@ class ChildJob:
     out: str = ""  # folder for the files of captures
     cpus: tuple[int, ...] = ()  # cores that the child keeps to once it has collected; none leaves it free
     modules: tuple[str, ...] = ()  # top-level names of the package under test, to check where they were loaded from
-    beside: bool = False
+    list_loaded: bool = False
     """Whether the child of an arm reports at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
@@ -203,7 +203,7 @@ class Bye:
     """Child: nothing left to run; the files it has loaded, to check the arm."""
 
     modules: tuple[tuple[str, str], ...] = ()
-    beside: tuple[tuple[str, str], ...] = ()
+    loaded: tuple[tuple[str, str], ...] = ()
     """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
 
 
@@ -336,8 +336,8 @@ def code_alone(captures: Sequence[Capture]) -> bool:
 
 def read_alone(captures: Sequence[Capture]) -> bool:
     """Return whether a test only gave machine code or files, of which a single process is enough."""
-    bare = (capture.identity.timer in {STATIC, READ} and not capture.readings for capture in captures)
-    return bool(captures) and all(bare)
+    without_samples = (capture.identity.timer in {STATIC, READ} and not capture.readings for capture in captures)
+    return bool(captures) and all(without_samples)
 
 
 @value
@@ -353,7 +353,7 @@ class Assignment:
     options: tuple[tuple[str, str], ...] = ()
     """The user's own options as JSON texts, if they are not on the child's command line."""
     markers: tuple[str, ...] = ()
-    bare: bool = False
+    plain: bool = False
     """Whether the child runs without the plugins that select, repeat and report."""
 
     def text(self) -> str:

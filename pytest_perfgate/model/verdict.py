@@ -280,7 +280,7 @@ class Paired:
     """Seconds of further rounds that would decide an undecided case; 0 if none are known to help."""
     stands_in: str = ""
     """Which commit is the other arm, and why, if it is not the baseline's."""
-    bare: bool = False
+    outside: bool = False
     """Whether the test loads nothing of the package, and the same other files on both sides."""
     edited: tuple[str, ...] = ()
     """Files of such a test that the change edits: both arms use the head's, so they were not compared."""
@@ -332,9 +332,9 @@ class PairedRound:
     """Why the base ran files of its own revision for the test, and which."""
     base_alone: bool = False
     """Whether the test raised in the base arm and passed in the head's."""
-    beside: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
     """Files below the root, of no package, that the head loaded."""
-    bare: bool = False  # both sides loaded the same ones, and none of the package
+    outside: bool = False  # both sides loaded the same ones, and none of the package
     same: bool = True  # both sides loaded the same code
 
 

@@ -243,14 +243,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Name the option that gates a suite of pytest-benchmark or pytest-codspeed, where perfgate judged no test."""
     plugins = config.pluginmanager
-    theirs = next((name for name in ("benchmark", "codspeed") if plugins.has_plugin(name)), "")
-    if not theirs or plugins.has_plugin(ROLE) or getattr(config.option, "benchmark_disable", False):
+    other = next((name for name in ("benchmark", "codspeed") if plugins.has_plugin(name)), "")
+    if not other or plugins.has_plugin(ROLE) or getattr(config.option, "benchmark_disable", False):
         return
     items = getattr(plugins.get_plugin("session"), "items", ())
     count = sum(not _BENCHES.isdisjoint(getattr(item, "fixturenames", ())) for item in items)
     if count and not config.option.collectonly:
         tests = "1 test that uses" if count == 1 else f"{count} tests that use"
-        line = f"perfgate did not judge {tests} pytest-{theirs}; to measure and judge without an edit:"
+        line = f"perfgate did not judge {tests} pytest-{other}; to measure and judge without an edit:"
         terminalreporter.write_line(line)
         terminalreporter.write_line("next  pytest -p pytest_perfgate.compat")
 

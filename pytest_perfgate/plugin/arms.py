@@ -140,8 +140,8 @@ class ArmRunner:
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
         others = Bounds(self.session.gate_judge, comparison)
         rounds = 1 if all(map(comparison.has_same_code, comparison.cases)) else design.looks[0]
-        wants, open_ = first_wants(reports, read_costs(self._costs), rounds), in_means(self.session, others, means)
-        screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
+        needs, open_ = first_wants(reports, read_costs(self._costs), rounds), in_means(self.session, others, means)
+        screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, needs, open_)
         compared = self._decided(comparison, screening, revision=False)
         troubles = screening.late.waiting() | comparison.troubles()
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, troubles
@@ -198,7 +198,7 @@ class ArmRunner:
             overlaid=self._project.test_paths,
             texts=file_texts(self.session, both[0].revision),
             say=self._write_progress,
-            show=lambda *at: self._progress.met(*at) if self._progress is not None else None,
+            show=lambda *at: self._progress.show_pair(*at) if self._progress is not None else None,
             keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._write_progress),
         )
 
@@ -308,9 +308,9 @@ class Bounds:
     def of(self, key: CaseKey) -> CallLimits:
         if key not in self._known:
             for result in self._comparison.results().values():
-                for taken in measurements(result, self._gate_judge.tools):
-                    limits = self._limits(result.case, taken)
-                    self._known[taken.key] = CallLimits(arm_limit(limits, taken.key, taken.device), limits, taken)
+                for each in measurements(result, self._gate_judge.tools):
+                    limits = self._limits(result.case, each)
+                    self._known[each.key] = CallLimits(arm_limit(limits, each.key, each.device), limits, each)
         return self._known[key]
 
     def _limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:

@@ -172,13 +172,13 @@ class MeasuringBench(Bench):
         super().__init__(case)
         self._measuring = measuring
         self._compares = True  # whether calls are timed in turns with their references here
-        self._taken: dict[CaseKey, Capture] = {}
+        self._captures: dict[CaseKey, Capture] = {}
         self._brought: list[Brought] = []
         self._references: References[MeasuredCall] | None = None
 
     def take(self, call: MeasuredCall) -> View:
         self.calls.append(call.key)
-        self._taken[call.key] = self._capture(call)
+        self._captures[call.key] = self._capture(call)
         if self._compares:
             self._take_turns(call)
         return View(call.key, self._call_again(call), metrics=self.metrics, reason=self.reason)
@@ -191,17 +191,17 @@ class MeasuringBench(Bench):
         from pytest_perfgate.app.passes import References, in_turns
 
         self._references = self._references or References(self.case)
-        for ours, theirs in self._references.pairs_with(call):
-            self._refer(ours.key, in_turns(ours, theirs, self.case.plan, self._measuring.samples))
+        for own, over in self._references.pairs_with(call):
+            self._refer(own.key, in_turns(own, over, self.case.plan, self._measuring.samples))
         for reference in self._references.files_of(call, self._measuring.instruments.inspectors):
             self._refer(call.key, reference)
 
     def _refer(self, key: CaseKey, reference: Reference) -> None:
-        samples = self._taken[key]
-        self._taken[key] = replace(samples, references=(*samples.references, reference))
+        samples = self._captures[key]
+        self._captures[key] = replace(samples, references=(*samples.references, reference))
 
     def drop(self, key: CaseKey) -> None:
-        self._taken.pop(key, None)
+        self._captures.pop(key, None)
 
     def _call_again(self, call: MeasuredCall) -> object:
         """Call it once more for its return value."""
@@ -237,7 +237,7 @@ class MeasuringBench(Bench):
         brought = [self._measuring.capture_brought(self.case.plan, one) for one in self._brought]
         if not self.calls and self.figures:
             brought.append(self._measuring.capture_brought(self.case.plan, Brought(self.call_keys[0], OWN)))
-        captures = (*self._taken.values(), *brought)
+        captures = (*self._captures.values(), *brought)
         if STATIC in self.case.plan.captures:
             from pytest_perfgate.plugin.captures import with_code
 

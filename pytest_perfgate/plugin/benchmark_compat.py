@@ -149,11 +149,11 @@ def _passed(option: Any, name: str) -> bool:
 def option_notes(config: pytest.Config) -> list[str]:
     """Return the notes on passed options, and on a mark that measures nothing, for the end of the run."""
     items = getattr(config.pluginmanager.get_plugin("session"), "items", ())
-    notes, bare = [*config.stash.get(_NOTES, [])], sum(map(_is_bare, items))
-    if bare:
+    notes, without_fixture = [*config.stash.get(_NOTES, [])], sum(map(_is_bare, items))
+    if without_fixture:
         from pytest_perfgate.core.render.words import plural
 
-        text = f"{plural(bare, 'test')} with the mark benchmark and without the fixture: not measured"
+        text = f"{plural(without_fixture, 'test')} with the mark benchmark and without the fixture: not measured"
         notes.append(f"{text}; codspeed_benchmark measures a whole test")
     return notes
 

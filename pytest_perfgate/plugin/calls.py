@@ -49,7 +49,7 @@ class MeasuredCall:
     calls: int = 1
     limits: tuple[str, ...] = ()
     schedule: Schedule = FREE
-    _made: list[Any] = field(default_factory=list)
+    _inputs: list[Any] = field(default_factory=list)
 
     def once(self) -> Any:
         """Call it once, setup first, and let ``check`` see what it returned."""
@@ -75,8 +75,8 @@ class MeasuredCall:
     def prepare(self) -> Any:
         """Run the set-up of a timed call, outside of its time, and return what it made."""
         if self.setup is not None:
-            self._made[:] = as_arguments(self.setup())
-        return tuple(self._made)
+            self._inputs[:] = as_arguments(self.setup())
+        return tuple(self._inputs)
 
     def sample(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """Return the call, repeated as often as one sample requires at least."""
@@ -96,7 +96,7 @@ class MeasuredCall:
     def timed(self) -> Callable[[], Any]:
         """Return the bare call, without set-up and check."""
         if self.setup is not None:
-            return Prepared(self.fn, self.args, self._made, self.setup)
+            return Prepared(self.fn, self.args, self._inputs, self.setup)
         return partial(self.fn, *self.args) if self.args else self.fn
 
     def with_last_result(self) -> LastResult:
@@ -125,21 +125,21 @@ def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
     return run
 
 
-def as_arguments(made: Any) -> tuple[Any, ...]:
+def as_arguments(returned: Any) -> tuple[Any, ...]:
     """Return the result of a set-up as arguments: a tuple as several, ``None`` as no argument."""
-    return () if made is None else (made if isinstance(made, tuple) else (made,))
+    return () if returned is None else (returned if isinstance(returned, tuple) else (returned,))
 
 
 class Prepared:
     """A call on what its set-up last returned, or bound to one such return value."""
 
-    __slots__ = ("args", "fn", "made", "setup")
+    __slots__ = ("args", "fn", "inputs", "setup")
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], made: list[Any], setup: Any) -> None:
-        self.fn, self.args, self.made, self.setup = fn, args, made, setup
+        self.fn, self.args, self.inputs, self.setup = fn, args, made, setup
 
     def __call__(self) -> Any:
-        return self.fn(*self.made, *self.args)
+        return self.fn(*self.inputs, *self.args)
 
     def bind(self, inputs: Any) -> Callable[[], Any]:
         """Return the call bound to these inputs, as a graph with rotating buffers needs it."""
@@ -329,8 +329,8 @@ def _refuse_held(results: Any) -> None:
 
 
 def _unrun(returned: str, fix: str) -> PerfgateError:
-    made = "them" if returned.startswith("futures") else "it"
-    return PerfgateError("call-wrong", f"the call returned {returned}: only creating {made} was timed", fix=fix)
+    pronoun = "them" if returned.startswith("futures") else "it"
+    return PerfgateError("call-wrong", f"the call returned {returned}: only creating {pronoun} was timed", fix=fix)
 
 
 def _lazy_kind(result: object) -> tuple[str, str] | None:

@@ -257,7 +257,7 @@ def captured(session: SessionState, results: Mapping[str, CaseResult], say: Say)
         say(f"capture {mode} of {capture.key}")
         assigned = Assignment(
             mode=mode, out="", call=capture.key.name, clocks=case.plan.clocks.value, options=job.options,
-            markers=job.markers, bare=True,
+            markers=job.markers, plain=True,
         )  # fmt: skip
         try:
             return profile(capture.key, mode, case.plan, with_limits(tools, case), assigned)

@@ -67,19 +67,21 @@ class ChildBench(MeasuringBench):
 
     def _capture(self, call: MeasuredCall) -> Capture:
         self._parent.send(Entered(key=call.key, samples=call.schedule.samples, figures=figures_for(call)))
-        taken: list[Samples] = []
+        samples_so_far: list[Samples] = []
         wait_for_threads()
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
                 self._run_on_cores(one_core=command.plan.one_core)
                 samples = self._measuring.samples(call, command.plan)
-                taken.append(replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples)
+                samples_so_far.append(
+                    replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples
+                )
                 if samples.threaded:
                     wait_for_threads()  # it is the other side's turn
-                self._parent.send(Taken(key=call.key, samples=taken[-1]))
+                self._parent.send(Taken(key=call.key, samples=samples_so_far[-1]))
         self._compares = command.references
         try:
-            return self._measuring.packed(call, self.case.plan, taken)
+            return self._measuring.packed(call, self.case.plan, samples_so_far)
         finally:
             self._run_on_cores(one_core=False)  # whatever else the test does sees the cores that any run of it sees
 
@@ -143,8 +145,8 @@ class ChildRole:
                     session._setupstate.teardown_exact(behind)  # noqa: SLF001 - as pytest between two tests
         from pytest_perfgate.wiring.stores import loaded_modules, neighbour_modules
 
-        beside = neighbour_modules(session.config.rootpath, self._job.modules) if self._job.beside else ()
-        self._parent.send(Bye(modules=loaded_modules(self._job.modules), beside=beside))
+        neighbours = neighbour_modules(session.config.rootpath, self._job.modules) if self._job.list_loaded else ()
+        self._parent.send(Bye(modules=loaded_modules(self._job.modules), loaded=neighbours))
         return True
 
     def _run_on_cores(self, *, one_core: bool) -> None:

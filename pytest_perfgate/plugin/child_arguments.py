@@ -119,8 +119,10 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
         return _with_own_settings([_in_arm(text, top, here) for text in words], here)
-    beside = _import_folders(config, cases)
-    places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
+    import_folders = _import_folders(config, cases)
+    places = [
+        str(place) for place in (*config.getini("pythonpath"), *import_folders) if not _holds(Path(place), arm.modules)
+    ]
     words = [text for text in words if not text.startswith("--import-mode=")]
     words[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(places)}"]
     return words
@@ -130,8 +132,8 @@ def code_folders(config: pytest.Config, paths: Iterable[str]) -> list[str]:
     """Return the folders below the root that ``pythonpath`` names, without those of tests and their helpers."""
     top = config.rootpath
     folders = [place.relative_to(top) for place in config.getini("pythonpath") if place.is_relative_to(top)]
-    beside = {(top / path).parent.relative_to(top) for path in paths}
-    return [folder.as_posix() for folder in folders if folder not in beside]
+    test_folders = {(top / path).parent.relative_to(top) for path in paths}
+    return [folder.as_posix() for folder in folders if folder not in test_folders]
 
 
 _SETTINGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
@@ -218,7 +220,7 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
         progress=progress,
         clock=seconds,
         tell=progress.tell,
-        leanings=session.gate_judge.accepted.timers(),
+        earlier_timers=session.gate_judge.accepted.timers(),
         early=has_free_cores(),
     )
 

@@ -111,9 +111,9 @@ class Collector:
 
     def _require_profiler(self, names: Sequence[str], code: str, place: str) -> None:
         """Refuse a capture that no profiler takes."""
-        strange = [name for name in names if name not in CAPTURES]
-        captures = (*CAPTURES, *self._brought("profilers")) if strange else CAPTURES
-        for name in strange:
+        unknown = [name for name in names if name not in CAPTURES]
+        captures = (*CAPTURES, *self._brought("profilers")) if unknown else CAPTURES
+        for name in unknown:
             if name not in captures:
                 fix = proposal(name, captures, all_of="name one of the captures")
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)

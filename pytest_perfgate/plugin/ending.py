@@ -44,7 +44,7 @@ _NAMED = 20
 
 def close_session(session: SessionState, *, complete: bool) -> None:
     """Judge the suite after the last test, and report failing notes as tests of their own."""
-    with usage_errors(session.told):
+    with usage_errors(session.errors):
         session.complete = complete
         reports = session.all_reports()
         session.notes = suite_notes(session.gate_judge, session.cases, reports, ending_of(session))
@@ -231,7 +231,7 @@ def _author(config: pytest.Config, text: str) -> str:
 def receive_reports(session: SessionState, report: pytest.TestReport) -> None:
     """Remember a test that ran, or whose setup or skip was reported."""
     if report.when == "call" or not report.passed:
-        session.heard.add(report.nodeid)
+        session.reported_tests.add(report.nodeid)
 
 
 def keep_failing(state: SessionState, config: pytest.Config) -> None:
@@ -254,7 +254,7 @@ def _unrun(state: SessionState) -> int:
     """Count the gated tests that a run which ended early did not reach."""
     if state.complete or state.mode is Mode.OFF:
         return 0
-    return sum(nodeid not in state.heard for nodeid in state.cases)
+    return sum(nodeid not in state.reported_tests for nodeid in state.cases)
 
 
 def _failed(state: SessionState) -> int:

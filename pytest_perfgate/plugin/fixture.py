@@ -341,9 +341,9 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     names_given, called = list(names), getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"
     inside = ", ".join(f"{name}=..." for name in names_given)
-    meant = [f"{name}= stands on the marker." for name in names_given if name in KEYWORDS]
-    meant += [f"did you mean {near}=?" for name in names_given for near in nearest(name, _OWN, 1)]
-    fix = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
+    hints = [f"{name}= stands on the marker." for name in names_given if name in KEYWORDS]
+    hints += [f"did you mean {near}=?" for name in names_given for near in nearest(name, _OWN, 1)]
+    fix = " Otherwise ".join([*hints[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
     why = f"its own keywords are {', '.join(_OWN)}; keywords of the function would be confused with them"
     return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, fix=fix)
 

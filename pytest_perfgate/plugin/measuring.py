@@ -249,15 +249,15 @@ class Measuring:
         return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
-        call, taken = measured.timed(), tuple(samples)
+        call, processes = measured.timed(), tuple(samples)
         pair = self.runtime_and_timer(plan, call)
         plan = settled(pair.runtime.device(), plan, self._instruments.clocks)[0]
-        timer = taken[-1].timer if taken else pair.timer.name
-        figures = self._passes.figures(measured, plan, pair.runtime, taken)
+        timer = processes[-1].timer if processes else pair.timer.name
+        figures = self._passes.figures(measured, plan, pair.runtime, processes)
         return Capture(
             key=measured.key,
-            samples=taken,
-            device=keyed(pair.runtime.device(), plan, tuple(hz for process in taken for hz in process.clock_hz)),
+            samples=processes,
+            device=keyed(pair.runtime.device(), plan, tuple(hz for process in processes for hz in process.clock_hz)),
             identity=replace(identity(self._instruments, plan, pair.runtime, timer, call), calls=str(measured.calls)),
             work=measured.work,
             limits=measured.limits,

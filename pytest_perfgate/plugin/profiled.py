@@ -42,7 +42,7 @@ class ProfiledBench(Bench):
 
     def take(self, call: MeasuredCall) -> View:
         self.calls.append(call.key)
-        if not self._watch.wants(call.key):
+        if not self._watch.watches(call.key):
             result = call.once()
         else:
             result = self._timed(call) if self._watch.mode == TIMED else self._call_profiled(call)
@@ -62,7 +62,7 @@ class ProfiledBench(Bench):
 
     @contextmanager
     def around(self, brought: Brought) -> Iterator[None]:
-        if not self._watch.wants(brought.key):
+        if not self._watch.watches(brought.key):
             yield
             return
         if self._watch.mode == TIMED:
@@ -88,9 +88,9 @@ class CopiedFiles(list[Artifact]):
             target = target.with_name(target.name + Path(artifact.path).suffix)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(artifact.path, target)
-        beside = Path(artifact.path).with_suffix(".json")
-        if beside.is_file() and beside != Path(artifact.path):
-            shutil.copyfile(beside, target.with_suffix(".json"))
+        sidecar = Path(artifact.path).with_suffix(".json")
+        if sidecar.is_file() and sidecar != Path(artifact.path):
+            shutil.copyfile(sidecar, target.with_suffix(".json"))
 
 
 class ProfiledRole:
@@ -193,7 +193,7 @@ def _switch_off(config: pytest.Config, assigned: Assignment) -> None:
         config.addinivalue_line("markers", line)
     for name, text in assigned.options:
         setattr(config.option, name, json.loads(text))
-    if assigned.bare:
+    if assigned.plain:
         from pytest_perfgate.plugin.child import IdleFixtures
 
         config.pluginmanager.register(IdleFixtures(), "perfgate-idle-fixtures")
@@ -228,7 +228,7 @@ class Watch:
         self._measuring = measuring
         self._facts: dict[str, Any] = {"parameters": dict(params)}
 
-    def wants(self, key: CaseKey) -> bool:
+    def watches(self, key: CaseKey) -> bool:
         """Return whether this call is to be watched."""
         return self._awake and (self._call is None or self._call == key.name)
 

@@ -95,7 +95,7 @@ class Progress:
         self._left.extend((case.nodeid for case in cases), number + 1)
         self._most = max(self._most, most)
 
-    def met(self, place: str, number: int, nodeid: str) -> None:
+    def show_pair(self, place: str, number: int, nodeid: str) -> None:
         """Show a test that ran in both arms; in a log, not too often."""
         self._show(f"{place}: {nodeid}", first=number == 1)
 

@@ -65,18 +65,18 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
         universe, bound = _collected(settings, gated)
         costs = _costs(settings)
     shards = divided([item.nodeid for item in items], place.total, costs, bound)
-    mine = [item for item in items if shards[item.nodeid] == place.number]
+    chosen_items = [item for item in items if shards[item.nodeid] == place.number]
     before = set(deselected(config))
     if others := [item for item in items if shards[item.nodeid] != place.number]:
         config.hook.pytest_deselected(items=others)
     config.stash[_DESELECTED] = before  # tests of other shards do not count as deselected
-    items[:] = mine
+    items[:] = chosen_items
     names = [nodeid for nodeid, _ in universe.cases]
     config.stash[DIVISION] = Shard(
         index=place.number,
         count=place.total,
         universe=universe,
-        chosen=positions(names, {item.nodeid for item in mine}),
+        chosen=positions(names, {item.nodeid for item in chosen_items}),
         split=costs_digest(costs),
     )
 
@@ -277,7 +277,7 @@ def unread_notes(session: SessionState) -> Iterator[SuiteNote]:
 
 def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     """Return one note on tests that were chosen and not run; it fails if a verdict would have, else by the policy."""
-    lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
+    lost = [nodeid for nodeid in session.cases if nodeid not in session.reported_tests]
     if not lost or not session.complete or session.mode is Mode.OFF:
         return ()
     why = "because a hook of a conftest or a plugin replaces pytest's own"

@@ -57,7 +57,7 @@ class QuickBench(MeasuringBench):
         with self._profiled(call.key):
             result = call.timed()()
         call.judge(result)
-        self._taken[call.key] = self._with_profile(self._taken[call.key])
+        self._captures[call.key] = self._with_profile(self._captures[call.key])
         return result
 
     @contextmanager
@@ -186,11 +186,11 @@ class GateSession(SessionState):
         bench = self._benches.get(item.nodeid)
         reports = self._read(case, bench)
         if isinstance(reports, PerfgateError):
-            refuse(without_repeats(reports, item.nodeid, self.told))
+            refuse(without_repeats(reports, item.nodeid, self.errors))
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
-        if failing := _failing_blocks(reports, self.settings.pytest, self.told):
+        if failing := _failing_blocks(reports, self.settings.pytest, self.errors):
             refuse("\n\n".join(failing))
 
     def call_names(self, nodeid: str) -> list[str]:
@@ -249,7 +249,7 @@ class GateSession(SessionState):
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
             reports = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in reports if r.effect is Effect.FAIL]
-            self.told = {text: first for text, first in self.told.items() if first != report.nodeid}  # nobody saw them
+            self.errors = {text: first for text, first in self.errors.items() if first != report.nodeid}  # unseen
         if report.nodeid in self.cases and not hasattr(report, "context"):  # the report of a subtest
             self._note_skip(report)
         names = getattr(report, SEEN, None)
@@ -288,12 +288,12 @@ _LONGEST = 300
 def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
     """Return why a call of a measured test has no measurement; "" if unknown."""
     reports_of_test = reports.get(key.nodeid, ())
-    mine = [report for report in reports_of_test if report.key == key] or [
+    of_key = [report for report in reports_of_test if report.key == key] or [
         report for report in reports_of_test if not report.key.name
     ]
-    lost = (verdict.sentence for report in mine if report.measurement is None for verdict in report.verdicts)
+    lost = (verdict.sentence for report in of_key if report.measurement is None for verdict in report.verdicts)
     reason = " ".join(next(filter(None, lost), "").split())
-    if not reason and reports_of_test and not mine:
+    if not reason and reports_of_test and not of_key:
         names = ", ".join(repr(report.key.name) for report in reports_of_test)
         reason = f"this call did not happen in the measuring process; these did: {names}"
     return f"{reason[:_LONGEST]}…" if len(reason) > _LONGEST else reason

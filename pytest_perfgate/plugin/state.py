@@ -49,7 +49,7 @@ class SessionState:
         """Tests whose child process died while it ran them."""
         self.judged: set[str] = set()
         """Tests that were given the verdict of their call phase."""
-        self.heard: set[str] = set()
+        self.reported_tests: set[str] = set()
         """Tests of which pytest reported a call, a failure or a skip."""
         self.skipped: dict[str, str] = {}
         """Tests that pytest skipped, with its reason."""
@@ -61,7 +61,7 @@ class SessionState:
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
         self.recorded = False
-        self.told: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         """The first test that failed with each error text; later ones show only its first line."""
         self.lost: list[PerfgateError] = []
         """What could not be kept, with the reason."""

@@ -139,8 +139,8 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
         lines = list(table_lines(short))
         if fits_width(lines, width):
             return lines
-    beyond = max(map(display_width, lines)) - width
-    name = max(len(str(row[1])) for row in short.rows) - beyond
+    excess = max(map(display_width, lines)) - width
+    name = max(len(str(row[1])) for row in short.rows) - excess
     return list(table_lines(short, max(_LEAST_NAME, name)))
 
 
@@ -169,8 +169,8 @@ def _left_open(report: CaseReport, mode: Mode) -> bool:
 
 def _has_more(report: CaseReport) -> bool:
     """Return whether a case has a reason that the table lacks: an unusable accepted time, or a doubtful improvement."""
-    bare = any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
-    return bare or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
+    without_line = any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
+    return without_line or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
 
 
 def _recorded(session: SessionState, reports: Sequence[CaseReport]) -> int:
@@ -221,16 +221,16 @@ def next_commands(
     """Return the next steps for these outcomes; a first local baseline needs none."""
     worst = {report.worst for report in reports if report.verdicts}
     verdicts = [verdict for report in reports for verdict in report.verdicts]
-    bare = [v for v in verdicts if v.outcome is Outcome.UNBASELINED]
-    lineless = [v for v in bare if v.baseline is None]
-    if recorded and len(lineless) == len(bare):
+    unbaselined = [v for v in verdicts if v.outcome is Outcome.UNBASELINED]
+    lineless = [v for v in unbaselined if v.baseline is None]
+    if recorded and len(lineless) == len(unbaselined):
         worst -= {Outcome.UNBASELINED}
     if worst <= set(_KEPT):
         return []
     accept = f"perfgate accept {FROM}" if ci else "perfgate accept "
     on_core = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
     new = Outcome.UNBASELINED in worst and bool(lineless) and not (recorded or on_core)
-    commands = [REPORT, *_accepting(bare, accept, new=new, together=not (on_core or worst & _SLOWER))]
+    commands = [REPORT, *_accepting(unbaselined, accept, new=new, together=not (on_core or worst & _SLOWER))]
     if on_core:
         commands += [step for step in _measured_alone(reports, worst) if step not in commands]
     elif Outcome.IMPROVED in worst:
@@ -241,9 +241,9 @@ def next_commands(
     return commands
 
 
-def _accepting(bare: Sequence[Verdict], accept: str, *, new: bool, together: bool) -> list[str]:
+def _accepting(unbaselined: Sequence[Verdict], accept: str, *, new: bool, together: bool) -> list[str]:
     """Return commands that accept cases without a line, and those whose line does not judge, each or all together."""
-    steps = list(dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next))
+    steps = list(dict.fromkeys(step for v in unbaselined if v.baseline is not None for step in v.next))
     if together and len(steps) > _NAMED and all(step.startswith("perfgate accept ") for step in steps):
         return [f'{accept}--reason "..."']  # one sentence for all, and for new cases
     first = [f'{accept}--new --reason "..."'] if new else []

@@ -86,8 +86,8 @@ def own_host(root: Path, config: Config | None = None) -> PluginManager:
         """Adds hooks by name as pytest does, so that a plugin is written once for both."""
 
         def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-            ours = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
-            return {} if ours else None
+            own_hook = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
+            return {} if own_hook else None
 
     host = Host("pytest")
     host.add_hookspecs(hookspecs)

@@ -132,8 +132,8 @@ def fleet(tell: Callable[[str], None] | None = None) -> RunDevices:
 
     hold, nvml = leases(tell).hold_all, Nvml()
     if nvml.availability().usable or why_disabled(nvml.maker):
-        return RunDevices(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near=near_to)
-    return RunDevices(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near=near_to)
+        return RunDevices(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near_cores=near_to)
+    return RunDevices(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near_cores=near_to)
 
 
 def near_to(devices: Iterable[Device]) -> Mapping[str, str]:

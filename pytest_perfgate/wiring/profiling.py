@@ -58,7 +58,7 @@ def profile_tools(
         command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
         timeout_s=project.timeout,
-        alone=partial(lease.hold, "profiler"),
+        exclusively=partial(lease.hold, "profiler"),
         revision=partial(_revision, root),
     )
 
@@ -225,9 +225,9 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     pages = {stem: analysis.views[view]() for stem, view in names.items()}
     tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
     paths = reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": page})
-    for name, build in analysis.kept.items():
+    for name, build in analysis.data.items():
         (folder / name).write_text(build(), encoding="utf-8")
-    return (*paths, *(folder / name for name in analysis.kept))
+    return (*paths, *(folder / name for name in analysis.data))
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:

@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
     def status(words: list[str], *, apart: bool) -> int:
         if apart or not can_fork(os.environ):
-            return started(words, apart=apart)
+            return started(words, between_starts=apart)
         code, printed = forked(words[1:], Path.cwd(), os.environ)
         sys.stderr.write(printed)
         return code

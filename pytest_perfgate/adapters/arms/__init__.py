@@ -74,13 +74,13 @@ def _spans(file: IO[bytes]) -> list[tuple[int, int | None]]:
         raise ValueError
     file.seek(names_start)
     names = file.read(names_size)
-    cuts, apart = list(_TABLE), list[tuple[int, int]]()
+    cuts, separated = list(_TABLE), list[tuple[int, int]]()
     for name, _, flags, _, start, size, *_ in stored:
         if names[name:].startswith(b".note.gnu.build-id"):
             cuts.append((start, size))
         elif not flags & _IN_MEMORY and not names[name:].startswith(_DEBUG):
-            apart.append((start, size))
-    return [*(rest for start, size in loaded for rest in _without(start, size, cuts)), *apart, (end, None)]
+            separated.append((start, size))
+    return [*(rest for start, size in loaded for rest in _without(start, size, cuts)), *separated, (end, None)]
 
 
 def _without(start: int, size: int, cuts: Collection[tuple[int, int]]) -> Iterator[tuple[int, int]]:

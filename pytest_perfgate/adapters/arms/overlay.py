@@ -41,8 +41,8 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
     """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     on_path = [p for p in sys.path if {"site-packages", "dist-packages"} & {*Path(p).parts} and "/_vendor" not in p]
-    ours = str(Path(__file__).resolve().parents[3])
-    folders = (Path(folder) for folder in (*editable, *site.getsitepackages(), *user, *on_path, ours))
+    own_folder = str(Path(__file__).resolve().parents[3])
+    folders = (Path(folder) for folder in (*editable, *site.getsitepackages(), *user, *on_path, own_folder))
     return list(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))
 
 

@@ -117,10 +117,10 @@ class ArmStore:
             return self._settings.mode
         settings, own = self._settings, dict(self._settings.builds)
         builds = settings.build or all(p in own or is_buildable(self._rootdir / p) for p in settings.projects)
-        apart = not any(inside_package(self._rootdir, path) for path in self._paths)
+        outside_package = not any(inside_package(self._rootdir, path) for path in self._paths)
         commands = [*settings.build, *own.values()]
         installs = not commands or "{site}" in "".join(commands)
-        return "overlay" if builds and apart and installs else "worktree"
+        return "overlay" if builds and outside_package and installs else "worktree"
 
     def _search_paths(self, facts: Built, mode: str) -> Iterator[tuple[str, str]]:
         """Yield where an arm finds modules and programs, in processes that a test starts too, by any interpreter."""
@@ -182,8 +182,8 @@ class ArmStore:
             what = "its build installed nothing that can be imported"
             raise PerfgateError("arm-empty", what, place=str(folder / "build.log"))
         for program in (packages / "bin").glob("*"):
-            if not (beside := python.parent / program.name).exists():
-                beside.symlink_to(program)
+            if not (link := python.parent / program.name).exists():
+                link.symlink_to(program)
         self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 

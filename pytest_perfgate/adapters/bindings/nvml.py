@@ -55,7 +55,7 @@ class ClockSample:
     reasons: int
     temperature: float
     watts: float | None = None
-    drawn: float | None = None
+    power: float | None = None
     """The power of this moment, as a share of the limit; the watts of newer cards are an average of a second."""
 
 
@@ -300,7 +300,7 @@ class NvmlDevice(NvmlCard):
                 reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._query(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-                drawn=self._query(partial(_drawn, nvml, handle)),
+                power=self._query(partial(_power_share, nvml, handle)),
             )
         except nvml.NVMLError as error:
             if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
@@ -380,7 +380,7 @@ class NvmlDevice(NvmlCard):
         return self._query(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
 
 
-def _drawn(nvml: Any, handle: Any) -> float | None:
+def _power_share(nvml: Any, handle: Any) -> float | None:
     (power,) = nvml.nvmlDeviceGetFieldValues(handle, [INSTANT_POWER])
     limit = nvml.nvmlDeviceGetEnforcedPowerLimit(handle)
     return float(power.value.uiVal / limit) if power.nvmlReturn == 0 and limit else None

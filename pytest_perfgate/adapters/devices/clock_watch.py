@@ -118,8 +118,8 @@ class DeviceSampler:
 
     def watts(self) -> float | None:
         """Return the median power of the readings during sampling."""
-        drawn = [sample.watts for sample in self.inside() if sample.watts is not None]
-        return median(drawn) if drawn else None
+        watts = [sample.watts for sample in self.inside() if sample.watts is not None]
+        return median(watts) if watts else None
 
     def capped(self) -> float | None:
         """Return the share of sampling at the power limit: by counters, or by readings if that is more."""
@@ -301,8 +301,8 @@ class DeviceWatch:
         yield ("temperature", f"{max(s.temperature for s in every):.0f} degrees C at most")
         watts = [s.watts for s in every if s.watts is not None]
         if watts:
-            drawn = self.watts()
-            yield ("power", f"{max(watts):.0f} W at most" + (f", {drawn:.0f} W sampled" if drawn is not None else ""))
+            power = self.watts()
+            yield ("power", f"{max(watts):.0f} W at most" + (f", {power:.0f} W sampled" if power is not None else ""))
         if share := self.capped():
             yield ("at the power limit", f"{100 * share:.0f} % of the sampling")
         if self._sampler.pids_unknown:
@@ -374,7 +374,7 @@ def readings_agree(looks: Sequence[ClockSample]) -> bool:
     if len(looks) < LEAST:
         return False
     limited = [POWER_CAP in reasons(sample) for sample in recent]
-    free = not any(limited) and all((one.drawn or 1) < NEAR_LIMIT for one in looks[-LEAST:])
+    free = not any(limited) and all((one.power or 1) < NEAR_LIMIT for one in looks[-LEAST:])
     watts = [] if free else [sample.watts for sample in recent if sample.watts is not None]
     clocks = [] if all(limited) else list(_plausible(sample.sm_hz for sample in recent))
     return _within_fraction(watts, STILL_WATTS) and _within_fraction(clocks, STILL_CLOCK)

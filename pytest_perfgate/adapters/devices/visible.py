@@ -378,8 +378,8 @@ def torch_loads(device: Device) -> Iterator[Load]:
     import torch
 
     for dtype, kind in DTYPES:
-        drawn = [torch.randn(TORCH_SIZE, TORCH_SIZE, device="cuda", dtype=torch.float32) for _ in range(2)]
-        a, b = (matrix.to(getattr(torch, kind)) for matrix in drawn)
+        matrices = [torch.randn(TORCH_SIZE, TORCH_SIZE, device="cuda", dtype=torch.float32) for _ in range(2)]
+        a, b = (matrix.to(getattr(torch, kind)) for matrix in matrices)
         call = _torch_product(torch, a, b, tf32=dtype == "tf32")
         yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * TORCH_SIZE**3, call=call)
     count = int(COPY * (device.cache_bytes or DEFAULT_CACHE))

@@ -142,8 +142,8 @@ def _import(stream: Path, timeout_s: float) -> None:
 
 def _importer(stream: Path) -> Path:
     program = shutil.which(_IMPORTER)
-    beside = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
-    places = [Path(program)] if program else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
+    roots = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
+    places = [Path(program)] if program else [place for root in roots for place in root.glob(f"host-*/{_IMPORTER}")]
     if not places:
         what = f"nsys left {stream.name} and there is no {_IMPORTER} to turn it into a report"
         raise PerfgateError("nsys-child", what, fix="install the host part of Nsight Systems too")

@@ -58,8 +58,8 @@ def _with_type(row: Row, names: set[str]) -> Row:
         run = row.get("run_name") or name.removesuffix(f"_{row['aggregate_name']}")
         return {**row, "run_name": run, "run_type": "aggregate"}
     hit = _SUFFIX.fullmatch(name) if kind != "iteration" else None
-    beside = hit and (hit["run"] in names or f"{hit['run']}_stddev" in names or "big_o" in row or "rms" in row)
-    if hit and (beside or kind == "aggregate"):
+    has_aggregates = hit and (hit["run"] in names or f"{hit['run']}_stddev" in names or "big_o" in row or "rms" in row)
+    if hit and (has_aggregates or kind == "aggregate"):
         return {**row, "run_name": hit["run"], "run_type": "aggregate", "aggregate_name": hit["name"]}
     return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
@@ -102,11 +102,11 @@ def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
 
 def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
     """Return the tool's own figures, or ours from its repetitions; the first one counts."""
-    ours = {"mean": fmean(times)} if times else {}
+    computed = {"mean": fmean(times)} if times else {}
     if len(times) > 1:
-        ours["median"] = median(times)
-    theirs = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
-    figures = {name: theirs.get(name, ours.get(name)) for name in ("median", "mean")}
+        computed["median"] = median(times)
+    reported = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
+    figures = {name: reported.get(name, computed.get(name)) for name in ("median", "mean")}
     return {name: time for name, time in figures.items() if time is not None}
 
 

@@ -113,7 +113,7 @@ _POINT_DECIMAL = regex(r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}
 _POINT_THOUSANDS = regex(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
 
 
-def bare(cell: str | None) -> str:
+def numeral(cell: str | None) -> str:
     """Return the numeral at the start of a cell, without instances in brackets and spaces between thousands."""
     return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
 
@@ -126,21 +126,21 @@ def decimal_comma(cells: Iterable[str | None], counts: Iterable[str | None] = ()
 
     ``counts`` are those in a unit without fractions: a point in ``117.344`` ns separates thousands.
     """
-    texts = [bare(cell) for cell in cells]
+    texts = [numeral(cell) for cell in cells]
     commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
-    commas += sum(1 for cell in counts if _POINT_GROUPS.fullmatch(bare(cell)))
+    commas += sum(1 for cell in counts if _POINT_GROUPS.fullmatch(numeral(cell)))
     return commas > sum(1 for text in texts if _POINT_DECIMAL.fullmatch(text))
 
 
 def with_point(cell: str) -> str:
     """Return a numeral with a decimal comma written with a point; other text unchanged."""
-    text = bare(cell)
+    text = numeral(cell)
     return text.replace(".", "").replace(",", ".") if _NUMERAL.fullmatch(text) else cell
 
 
 def parse_numeral(cell: str | None) -> float | None:
     """Return ``4,963,609.19`` as a number, with any thousands separators; ``1.234,56`` can be read in one way only."""
-    text = bare(cell)
+    text = numeral(cell)
     try:
         return float(with_point(text) if _POINT_THOUSANDS.fullmatch(text) else text.replace(",", ""))
     except ValueError:

@@ -141,14 +141,14 @@ def _joined_headers(first: Header, second: Header) -> Header:
 def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Slice]]:
     """Yield the header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
-    rest, offset, bare, searched = b"", start, False, 0
+    rest, offset, is_bare_list, searched = b"", start, False, 0
     if not start:
         head, opening = _opening(stream, path)
         if opening is None:
             raise _unopened(head, path)
-        bare = opening.re is text.BARE
+        is_bare_list = opening.re is text.BARE
         _refuse_overwritten(head[: opening.end()], 0, path)
-        if not bare:
+        if not is_bare_list:
             yield _decoded_header(head[: opening.end()] + b"]}", path)
         rest, offset = head[opening.end() :], opening.end()
     buffer = bytearray()
@@ -167,7 +167,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         offset += following - 1
     rest = bytes(memoryview(buffer)[1:]) if buffer else rest
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
-    if bare:
+    if is_bare_list:
         yield _decoded_list(b"[" + rest, offset - 1, path)
     elif end is None:
         yield from _ending(rest, offset, path)

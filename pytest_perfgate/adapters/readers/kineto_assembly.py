@@ -86,12 +86,12 @@ def no_events_error(columns: Columns) -> PerfgateError:
     if columns.dropped[APART]:
         what = f"{text}, and their starts and ends are separate (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=columns.path)
-    strange = _unknown_categories(columns)
-    if set(strange) == _FRAME or columns.passed:
+    unknown_categories = _unknown_categories(columns)
+    if set(unknown_categories) == _FRAME or columns.passed:
         what = f"{text}, and none of an operator or a device: the recorded code called nothing of PyTorch"
         return PerfgateError("trace-empty", what, place=columns.path)
-    if strange and not columns.dropped["without a time"]:
-        most = sorted(strange.items(), key=lambda item: -item[1])[:4]
+    if unknown_categories and not columns.dropped["without a time"]:
+        most = sorted(unknown_categories.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
         what = f"{text}, and none of a category that PyTorch writes; their categories: {named}"
         return PerfgateError("trace-foreign", what, place=columns.path, fix=_readable_instead(columns.labels))
@@ -124,21 +124,21 @@ def _split_events_error(columns: Columns) -> PerfgateError:
 
 def _to_nanoseconds(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Convert microseconds to integer nanoseconds relative to the earliest start, and return that start."""
-    stamps, spans, far = table["ts"], table["dur"], _of_another_clock(table)
-    base = float(stamps[~far].min())
+    stamps, spans, of_another_clock = table["ts"], table["dur"], _of_another_clock(table)
+    base = float(stamps[~of_another_clock].min())
     if not abs(base) < _LONGEST:
         what, fix = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
         raise PerfgateError("trace-malformed", what, place=columns.path, fix=fix)
     if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
-    start = np.rint((np.where(far, base, stamps) - base) * 1e3).astype(np.int64)
-    broken = far | ~((spans >= 0) & (spans <= _DAY))
+    start = np.rint((np.where(of_another_clock, base, stamps) - base) * 1e3).astype(np.int64)
+    broken = of_another_clock | ~((spans >= 0) & (spans <= _DAY))
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
     table["start"], table["end"] = start, start + length
     table["guessed"] = table["lost"] = broken
     if broken.any():
-        _clip(columns, table, broken, far)
+        _clip(columns, table, broken, of_another_clock)
     return base
 
 
@@ -269,10 +269,12 @@ def _rank_of(rank: Any) -> int | None:
     return rank if isinstance(rank, int) else None
 
 
-def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_], far: NDArray[np.bool_]) -> None:
+def _clip(
+    columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_], of_another_clock: NDArray[np.bool_]
+) -> None:
     """End broken events at the next start in the same place; without a next one, or far from all, they are lost."""
     after = next_starts(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
-    table["lost"] = lost = far | (broken & (after < 0))
+    table["lost"] = lost = of_another_clock | (broken & (after < 0))
     table["guessed"] = guessed = broken & ~lost
     table["end"][guessed] = after[guessed]
     columns.dropped[CLIPPED] += int(guessed.sum())

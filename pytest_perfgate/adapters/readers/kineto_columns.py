@@ -143,11 +143,11 @@ class Columns:
         chosen = [events[at] for at in index.tolist()]
         starts, lengths = [event.ts for event in chosen], [event.dur for event in chosen]
         category = kind[index]
-        odd = set(np.flatnonzero(category == _UNSURE).tolist())
+        unsure = set(np.flatnonzero(category == _UNSURE).tolist())
         for column in (starts, lengths):
             if None in column:
-                odd |= {at for at, entry in enumerate(column) if entry is None}
-        for at in odd:
+                unsure |= {at for at, entry in enumerate(column) if entry is None}
+        for at in unsure:
             number = None if category[at] == _UNSURE else int(category[at])
             readable = self._readable(chosen[at], number)
             category[at] = _UNSURE if readable is None else readable

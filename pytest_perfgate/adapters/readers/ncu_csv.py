@@ -233,9 +233,9 @@ def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -
 def _of_wide_page(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     """Yield the launches of a page with one column a metric; units stand in a line of their own or in the header."""
     head = rows[0][1]
-    apart = not (head.get(_FIRST) or head.get(_NAME) or "").strip()
-    units = head if apart else {name: name.rpartition("[")[2][:-1] for name in head if name.endswith("]")}
-    launches = rows[1:] if apart else rows
+    has_unit_row = not (head.get(_FIRST) or head.get(_NAME) or "").strip()
+    units = head if has_unit_row else {name: name.rpartition("[")[2][:-1] for name in head if name.endswith("]")}
+    launches = rows[1:] if has_unit_row else rows
     identities = [(line, tuple(row.get(name, "") for name in _LAUNCH)) for line, row in launches]
     if "Process ID" in head and _FIRST in head:
         refuse_repeated(identities, "launch", partial(_fault, place))

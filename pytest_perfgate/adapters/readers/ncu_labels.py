@@ -113,8 +113,8 @@ def impossible(name: str, value: float) -> str:
 def full_name(name: str, base: str) -> str:
     """Return the full name of a metric by its label, its full name or both, and its base unit."""
     full = LABELS.get((name, base)) or LABELS.get((name, ""))
-    beside = None if full else _FULL.search(name)
-    return full or (beside[0] if beside and " " in name else name)
+    embedded = None if full else _FULL.search(name)
+    return full or (embedded[0] if embedded and " " in name else name)
 
 
 def scaled(number: float, unit: str) -> tuple[float, str]:

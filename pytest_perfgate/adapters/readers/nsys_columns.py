@@ -173,4 +173,4 @@ def read_timed(db: Connection, low: int, high: int, kinds: Sequence[re.Pattern[s
     condition = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, every)) or -1})"
     thread, start, end, name = numbers(db, tables.RUNTIME, [THREAD, "start", "end", "nameId"], condition, (high, low))
     process = pid_of(thread)
-    return tuple((process[mine], start[mine], end[mine]) for ids in chosen for mine in (np.isin(name, ids),))
+    return tuple((process[rows], start[rows], end[rows]) for ids in chosen for rows in (np.isin(name, ids),))

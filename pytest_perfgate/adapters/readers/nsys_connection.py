@@ -88,11 +88,13 @@ class Connection:
         """
         if table not in self._sources:
             kinds = self.columns(table)
-            odd = [name for name in NUMBERS if name in kinds and "INT" not in kinds[name]]
-            cast = [f"CAST({name} AS INTEGER) AS {name}" for name in odd]
-            columns = [quoted(name) for name in kinds if name not in odd]
+            not_integers = [name for name in NUMBERS if name in kinds and "INT" not in kinds[name]]
+            cast = [f"CAST({name} AS INTEGER) AS {name}" for name in not_integers]
+            columns = [quoted(name) for name in kinds if name not in not_integers]
             whole = self._actual(table)
-            self._sources[table] = f"(SELECT {', '.join(['rowid', *cast, *columns])} FROM {whole})" if odd else whole
+            self._sources[table] = (
+                f"(SELECT {', '.join(['rowid', *cast, *columns])} FROM {whole})" if not_integers else whole
+            )
         return self._sources[table]
 
     def _actual(self, table: str) -> str:
@@ -130,9 +132,9 @@ def read_head(path: Path) -> bytes:
 
 def check_journal(path: Path, head: bytes) -> None:
     """Refuse a file with a write-ahead log or a hot journal, which a read-only connection ignores."""
-    beside = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
-    if beside.is_file() and any(read_head(beside)[: len(SQLITE)]):  # a used one is empty or begins with zeros
-        raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
+    journal = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
+    if journal.is_file() and any(read_head(journal)[: len(SQLITE)]):  # a used one is empty or begins with zeros
+        raise PerfgateError("nsys-unfinished", f"{journal.name} holds changes not in the file", place=str(path))
 
 
 def check_length(path: Path, head: bytes) -> None:

@@ -101,9 +101,9 @@ def _require_numeric_times(db: Connection, table: str) -> None:
 
 def _check_places(places: Collection[tuple[int, int, int]], path: str) -> None:
     """Refuse (process with machine, device, context) whose shortened numbers would be equal."""
-    far = [device for _, device, _ in places if not 0 <= device <= MOST_DEVICES]
-    if far:
-        what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
+    out_of_range = [device for _, device, _ in places if not 0 <= device <= MOST_DEVICES]
+    if out_of_range:
+        what = f"kernels of device number {out_of_range[0]}; numbers from 0 to {MOST_DEVICES} are read"
         raise PerfgateError("nsys-schema", what, place=path)
     machines: dict[int, int] = {}
     for process, _, _ in places:
@@ -366,8 +366,8 @@ def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int
     for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
         if table in filled and {"start", "end"} <= db.columns(table).keys():
             _require_numeric_times(db, table)
-            odd = f"NOT ({tables.TIMED}) OR end - start > {_DAY}"
-            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE {odd}")[0][0])
+            condition = f"NOT ({tables.TIMED}) OR end - start > {_DAY}"
+            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE {condition}")[0][0])
             if count:
                 yield table, count
 

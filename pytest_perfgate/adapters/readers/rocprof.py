@@ -69,8 +69,8 @@ def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
     unread = set()
     for (name,) in _KINDS[1:]:
         others = (file for file in _named(path, (name,)) if file not in read)
-        apart = (f for f in others if not any((column, f.parent) in folders for column in _SAME.get(name, ())))
-        unread |= set(filter(_is_of_rocprof, apart))
+        unmatched = (f for f in others if not any((column, f.parent) in folders for column in _SAME.get(name, ())))
+        unread |= set(filter(_is_of_rocprof, unmatched))
     if unread:
         names = ", ".join(str(file.relative_to(path)) for file in sorted(unread))
         what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {names}"
@@ -278,5 +278,5 @@ def _with_time(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]
 
 def _may_be(facts: KernelFacts, other: KernelFacts) -> bool:
     """Return whether both may be of one process, or of different passes."""
-    ours, theirs = facts.notes.get("process", ""), other.notes.get("process", "")
-    return not ours or not theirs or ours == theirs or _number(facts.source) != _number(other.source)
+    process, others = facts.notes.get("process", ""), other.notes.get("process", "")
+    return not process or not others or process == others or _number(facts.source) != _number(other.source)

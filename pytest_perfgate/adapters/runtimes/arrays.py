@@ -161,7 +161,7 @@ class _Torch:
         return Library(
             integers={1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64},
             count_up=lambda count, like: torch.arange(count, device=like.device),
-            beside=lambda part, like: part.to(like.device),
+            to_device_of=lambda part, like: part.to(like.device),
         )
 
     @classmethod
@@ -243,7 +243,7 @@ class _Cupy:
         return Library(
             integers={1: cupy.uint8, 2: cupy.int16, 4: cupy.int32, 8: cupy.int64},
             count_up=lambda count, _: cupy.arange(count, dtype=cupy.int64),
-            beside=lambda part, _: cupy.asarray(part),
+            to_device_of=lambda part, _: cupy.asarray(part),
         )
 
     @classmethod
@@ -344,7 +344,7 @@ class Library(NamedTuple):
     """Its integer types by bytes; the one of one byte is unsigned."""
     count_up: Callable[[int, Any], Any]
     """Returns integers from zero, of eight bytes, on the device of an array."""
-    beside: Callable[[Any, Any], Any]
+    to_device_of: Callable[[Any, Any], Any]
     """Returns a part of what was saved, on the device of an array."""
 
 
@@ -356,7 +356,7 @@ def holding(library: Library, data: Any, saved: Any, itemsize: int, byte: int) -
     counts = []
     for begin, end in _chunks(len(data), itemsize):
         now = _elements(library, data[begin:end], size, itemsize, byte)
-        was = _elements(library, library.beside(saved[begin:end], data), size, itemsize, byte)
+        was = _elements(library, library.to_device_of(saved[begin:end], data), size, itemsize, byte)
         counts.append((now & ~was).sum())
     return sum(map(int, counts)) * itemsize / len(data)
 

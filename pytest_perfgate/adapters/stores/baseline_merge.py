@@ -57,10 +57,10 @@ def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Confl
     return conflicts
 
 
-def _merged(old: _File, mine: _File, other: _File, shown: str) -> tuple[str, tuple[Conflict, ...]]:
-    names = sorted({*old.cases, *mine.cases, *other.cases})
-    parts = {name: _case(old.cases.get(name), mine.cases.get(name), other.cases.get(name)) for name in names}
-    around = [_merge_texts(old.head, mine.head, other.head), _merge_texts(old.tail, mine.tail, other.tail)]
+def _merged(old: _File, ours: _File, other: _File, shown: str) -> tuple[str, tuple[Conflict, ...]]:
+    names = sorted({*old.cases, *ours.cases, *other.cases})
+    parts = {name: _case(old.cases.get(name), ours.cases.get(name), other.cases.get(name)) for name in names}
+    around = [_merge_texts(old.head, ours.head, other.head), _merge_texts(old.tail, ours.tail, other.tail)]
     text = "".join([around[0].text, *(part.text for part in parts.values()), around[1].text])
     comments = [Conflict("the comments around the lines", part.what) for part in around if part.what]
     conflicts = (*comments, *(Conflict(name, part.what) for name, part in parts.items() if part.what))
@@ -75,37 +75,37 @@ def _check(text: str, names: Iterable[str], shown: str) -> None:
         raise PerfgateError("baseline-unwritable", "its lines cannot be merged one by one", place=shown)
 
 
-def _case(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
-    if mine is None or other is None:
-        return _merge_removed(old, mine, other)
+def _case(old: _Case | None, ours: _Case | None, other: _Case | None) -> _Part:
+    if ours is None or other is None:
+        return _merge_removed(old, ours, other)
     before = old or _Case("", "")
-    above, line = _merge_texts(before.above, mine.above, other.above), _merge_texts(before.line, mine.line, other.line)
+    above, line = _merge_texts(before.above, ours.above, other.above), _merge_texts(before.line, ours.line, other.line)
     if line.what:
-        return _conflict("".join(mine), "".join(other), _BOTH)
+        return _conflict("".join(ours), "".join(other), _BOTH)
     if above.what:
-        return _conflict("".join(mine), "".join(other), "ours and theirs wrote different comments above it")
+        return _conflict("".join(ours), "".join(other), "ours and theirs wrote different comments above it")
     return _Part(above.text + line.text)
 
 
-def _merge_removed(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
+def _merge_removed(old: _Case | None, ours: _Case | None, other: _Case | None) -> _Part:
     """Return the result for a case that one side lacks: the other added it, or this side removed it."""
-    remaining = mine or other
+    remaining = ours or other
     if remaining is None or remaining == old:
         return _Part("")
     if old is None:
         return _Part("".join(remaining))
-    done = ("removed it", "accepted it anew") if mine is None else ("accepted it anew", "removed it")
-    return _conflict("".join(mine or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
+    done = ("removed it", "accepted it anew") if ours is None else ("accepted it anew", "removed it")
+    return _conflict("".join(ours or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
 
 
-def _merge_texts(old: str, mine: str, other: str) -> _Part:
-    if other in {mine, old}:
-        return _Part(mine)
-    return _Part(other) if mine == old else _conflict(mine, other, "ours and theirs differ")
+def _merge_texts(old: str, ours: str, other: str) -> _Part:
+    if other in {ours, old}:
+        return _Part(ours)
+    return _Part(other) if ours == old else _conflict(ours, other, "ours and theirs differ")
 
 
-def _conflict(mine: str, other: str, what: str) -> _Part:
-    return _Part(f"<<<<<<< ours\n{mine}=======\n{other}>>>>>>> theirs\n", what)
+def _conflict(ours: str, other: str, what: str) -> _Part:
+    return _Part(f"<<<<<<< ours\n{ours}=======\n{other}>>>>>>> theirs\n", what)
 
 
 def _read(path: Path, shown: str) -> _File:
@@ -143,13 +143,13 @@ _SIDES = ("-L", "ours", "-L", "base", "-L", "theirs")
 def textual_conflict(base: Path, ours: Path, theirs: Path) -> bytes | None:
     """Return our file with markers where the sides differ, or both whole; ``None`` if a side cannot be read."""
     try:
-        mine, other = ours.read_bytes(), theirs.read_bytes()
+        own, other = ours.read_bytes(), theirs.read_bytes()
     except OSError:
         return None
     done = ask_git(ours.parent, "merge-file", "-p", *_SIDES, *(str(path.absolute()) for path in (ours, base, theirs)))
     if done is not None and 0 < done.returncode < _ERROR:
         return done.stdout
-    return b"".join([b"<<<<<<< ours\n", _with_line_end(mine), b"=======\n", _with_line_end(other), b">>>>>>> theirs\n"])
+    return b"".join([b"<<<<<<< ours\n", _with_line_end(own), b"=======\n", _with_line_end(other), b">>>>>>> theirs\n"])
 
 
 def _with_line_end(text: bytes) -> bytes:

@@ -146,19 +146,19 @@ def _line_after(node: yaml.Node) -> int:
     return int(node.end_mark.line + (0 if block or not node.end_mark.column else 1))
 
 
-def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
+def _plain(node: yaml.Node, place: str, above: set[int]) -> Node:
     """Return a node as texts, lists and mappings; refuse repeated aliases, which could expand without end."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
-    if id(node) in met:
+    if id(node) in above:
         what = "an alias (*name) stands for a list or a mapping that this case has already"
         raise PerfgateError("baseline-unreadable", what, place=place)
-    met.add(id(node))
+    above.add(id(node))
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(child, place, met) for child in node.value]
-    return {key: _plain(child, f"{place}.{key}", met) for key, (_, child) in _pairs(node, place)}
+        return [_plain(child, place, above) for child in node.value]
+    return {key: _plain(child, f"{place}.{key}", above) for key, (_, child) in _pairs(node, place)}
 
 
 def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, place: str, device: str) -> str:

@@ -294,9 +294,9 @@ def _renderable(report: RunReport, case: CaseReport, render: Callable[[RunReport
         render(replace(report, cases=(case,)))
     except Exception as fault:  # noqa: BLE001 - as above
         why = fault_sentence(fault, "wrote this", SHOWING)
-        bare = tuple(verdict.without_figures(why) for verdict in case.verdicts)
+        verdicts = tuple(verdict.without_figures(why) for verdict in case.verdicts)
         problem = Problem(code=SHOWING, what=why, retry=False)
-        return CaseReport(key=case.key, verdicts=bare, problems=(problem,), excuse=case.excuse)
+        return CaseReport(key=case.key, verdicts=verdicts, problems=(problem,), excuse=case.excuse)
     return case
 
 

@@ -63,8 +63,8 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Remove old temporary files of writers that were killed; a recent one may still be in use."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            ours = entry.name.startswith(prefix) and entry.name.endswith(_NEW)
-            if ours and HOST_CLOCK.date() - entry.stat().st_mtime > _ABANDONED_S:
+            of_this_file = entry.name.startswith(prefix) and entry.name.endswith(_NEW)
+            if of_this_file and HOST_CLOCK.date() - entry.stat().st_mtime > _ABANDONED_S:
                 Path(entry.path).unlink()
 
 

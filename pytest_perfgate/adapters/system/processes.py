@@ -217,9 +217,9 @@ class ProcessMemory:
             tracemalloc.start()
             try:
                 tracemalloc.reset_peak()
-                stood = tracemalloc.get_traced_memory()[0]
+                level = tracemalloc.get_traced_memory()[0]
                 result = call()
-                peak = tracemalloc.get_traced_memory()[1] - stood
+                peak = tracemalloc.get_traced_memory()[1] - level
             finally:
                 if not before:
                     tracemalloc.stop()
@@ -232,9 +232,9 @@ class ProcessMemory:
             _give_back()
             try:
                 Path("/proc/self/clear_refs").write_bytes(b"5")  # resets the high-water mark: proc(5)
-                stood = _status("VmRSS")
+                before = _status("VmRSS")
                 result = call()
-                peak = _status("VmHWM") - stood
+                peak = _status("VmHWM") - before
             except (OSError, LookupError):
                 return None
             del result
@@ -255,13 +255,13 @@ class ProcessMemory:
 @contextlib.contextmanager
 def _collected_alone() -> Iterator[None]:
     """Collect the garbage of a call alone: a search among the objects of thousands of tests takes 0.1 s each time."""
-    apart = not gc.get_freeze_count()
-    (gc.freeze if apart else gc.collect)()  # what the program froze itself stays so
+    nothing_frozen = not gc.get_freeze_count()
+    (gc.freeze if nothing_frozen else gc.collect)()  # what the program froze itself stays so
     try:
         yield
     finally:
         gc.collect()
-        if apart:
+        if nothing_frozen:
             gc.unfreeze()
 
 

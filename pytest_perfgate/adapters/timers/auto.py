@@ -112,32 +112,34 @@ class AutoTimer:
         empty = calibrated(bench)
         queued(bench, allocate(bench.runtime, TRIALS), calls)
         trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
-        fitting = chosen(median(trial) * calls, empty, dry, plan.leaning, in_turns=plan.in_turns)
-        return preferring(fitting, plan.leaning)
+        fitting = chosen(median(trial) * calls, empty, dry, plan.earlier_timer, in_turns=plan.in_turns)
+        return preferring(fitting, plan.earlier_timer)
 
 
-def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
+def preferring(choice: TimerChoice, earlier_timer: str) -> TimerChoice:
     """Put the earlier timer first; any but events can time what events can, and events sometimes refuse."""
-    if not leaning or leaning == "events" or choice.names == ("host",):
+    if not earlier_timer or earlier_timer == "events" or choice.names == ("host",):
         return choice
-    others = tuple(name for name in choice.names if name != leaning)
-    return TimerChoice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
+    others = tuple(name for name in choice.names if name != earlier_timer)
+    return TimerChoice(names=(earlier_timer, *others), why=f"{choice.why}; taken for this call before")
 
 
-def chosen(duration: float, empty: EmptyPair, dry: bool, leaning: str = "", *, in_turns: bool = False) -> TimerChoice:
+def chosen(
+    duration: float, empty: EmptyPair, dry: bool, earlier_timer: str = "", *, in_turns: bool = False
+) -> TimerChoice:
     """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
     text = f"a sample takes {duration / 1e3:.4g} µs, {times:.0f} times the overhead and resolution of an event pair"
-    if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
+    if duration < empty.shortest * (STAYS if earlier_timer == "events" else MARGIN):
         return TimerChoice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
         # Only events time a call that synchronises itself. The warm-up of this process found out; its turns need not.
-        synchronises = leaning == "events" and in_turns
+        synchronises = earlier_timer == "events" and in_turns
         others = ("events", "blocking", "graph") if synchronises else ("blocking", "graph", "events")
         why = f"{text}, but the host launches more slowly than the device works"
         return TimerChoice(names=("cupti", *others), why=why)
     off = empty.uncertain / duration
-    if leaning == "events" or off <= EXACT:
+    if earlier_timer == "events" or off <= EXACT:
         return TimerChoice(names=("events", "cupti", "graph"), why=text)
     return TimerChoice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off * 100:.1f} % too long")
 

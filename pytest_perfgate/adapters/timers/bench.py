@@ -236,14 +236,14 @@ class CpuLoad:
     def sample(self) -> LoadSample:
         now, then = _read_load(), self._then
         elapsed = max(1, now.clock - then.clock)
-        mine, worked = now.mine - then.mine, now.thread - then.thread
+        own_process, worked = now.mine - then.mine, now.thread - then.thread
         others = None
         if now.busy is not None and then.busy is not None:
-            others = max(0.0, (now.busy - then.busy - mine) / elapsed)
+            others = max(0.0, (now.busy - then.busy - own_process) / elapsed)
         delays = {thread: delay - then.delays.get(thread, 0) for thread, delay in now.delays.items()}
         own = delays.get(str(get_native_id()))
-        queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + mine / elapsed)
-        helpers = max(0, mine - worked) / elapsed
+        queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + own_process / elapsed)
+        helpers = max(0, own_process - worked) / elapsed
         return LoadSample(queued, others, None if own is None else float(own), helpers)
 
 

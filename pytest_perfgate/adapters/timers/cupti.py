@@ -155,9 +155,9 @@ class CuptiTimer:
         if lost:
             raise RecordsLost(f"{lost} records dropped", first + count)
         activities = [_activity([r for r in records if r.call == call], call) for call in ids]
-        ours = [r for r in records if r.call in ids]
+        of_calls = [r for r in records if r.call in ids]
         if count > 1:  # a lone call is the first after CUPTI started, shows its records, and is no sample
-            check_plausible(max(r.end for r in ours) - min(r.start for r in ours), passed, count, self.name)
+            check_plausible(max(r.end for r in of_calls) - min(r.start for r in of_calls), passed, count, self.name)
         return activities
 
 

@@ -377,10 +377,10 @@ def _measure_offset(bench: TimedCall) -> EmptyPair:
     finally:
         if isinstance(runtime, SupportsRelease):
             runtime.release()
-    offset, slope, doubt = fit_line([(count, median(r for c, r in points if c == count)) for count in COUNTS])
-    if not 0 <= offset <= MOST_NS or doubt > DOUBTFUL * slope:
+    offset, slope, uncertainty = fit_line([(count, median(r for c, r in points if c == count)) for count in COUNTS])
+    if not 0 <= offset <= MOST_NS or uncertainty > DOUBTFUL * slope:
         return empty
-    return EmptyPair(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
+    return EmptyPair(overhead=offset, resolution=max(RESOLUTION_NS, 2 * uncertainty), taken_off=offset)
 
 
 def _reading(equal: TimedCall, count: int) -> float:

@@ -100,8 +100,8 @@ def picture(analysis: Analysis, name: str) -> Picture:
 
 def pictures_document(analysis: Analysis) -> Document:
     """Return all pictures, and why others are absent."""
-    drawn, absent = _draw_all(analysis)
-    blocks: tuple[Block, ...] = drawn or (Paragraph(text="There is nothing to draw."),)
+    pictures, absent = _draw_all(analysis)
+    blocks: tuple[Block, ...] = pictures or (Paragraph(text="There is nothing to draw."),)
     if absent:
         blocks = (*blocks, Section(title="Not drawn", blocks=(Bullets(items=absent),)))
     return Document(title=f"Pictures of {analysis.subject}", subtitle=analysis.window, blocks=blocks)
@@ -110,11 +110,11 @@ def pictures_document(analysis: Analysis) -> Document:
 def with_pictures_first(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
     """Return the page with all its pictures, or those of these names, first or after the section of its answer."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
-    drawn, _ = _draw_all(replace(analysis, pictures=chosen))
+    drawings, _ = _draw_all(replace(analysis, pictures=chosen))
     first = next(iter(document.blocks), None)
     opening = next(iter(first.blocks), None) if isinstance(first, Section) else first
     at = 1 if isinstance(opening, Paragraph) else 0
-    pictures = (Section(title="Pictures", blocks=drawn, anchor=PICTURES),) if drawn else ()
+    pictures = (Section(title="Pictures", blocks=drawings, anchor=PICTURES),) if drawings else ()
     return replace(document, blocks=(*document.blocks[:at], *pictures, *document.blocks[at:]))
 
 
@@ -125,7 +125,7 @@ def _draw_all(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]
         f"{name}: {error.what}" + (f"; {error.fix}" if error.fix != error.code.fix else "")
         for name, error in errors.items()
     )
-    return tuple(drawn for drawn in built.values() if isinstance(drawn, Picture)), absent
+    return tuple(picture for picture in built.values() if isinstance(picture, Picture)), absent
 
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
@@ -187,10 +187,10 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
-    strange, title = [name for name in options if name not in dict(inspector.options)], kind_title(inspector.name)
-    if strange:
+    unknown, title = [name for name in options if name not in dict(inspector.options)], kind_title(inspector.name)
+    if unknown:
         fix = f"options for {title}: {', '.join(dict(inspector.options)) or 'none'}"
-        raise PerfgateError("option-unknown", f"'{strange[0]}' is not an option for {title} files", fix=fix)
+        raise PerfgateError("option-unknown", f"'{unknown[0]}' is not an option for {title} files", fix=fix)
 
 
 class AnonymousInspector:
@@ -236,7 +236,7 @@ class _Cleaner:
         return replace(
             analysis, metrics=metrics, findings=findings, problems=problems, subject=subject, window=window,
             views=self._lazy(analysis.views or {analysis.kind: lambda: Document(title=subject, blocks=())}),
-            files=self._lazy(analysis.files), kept=self._lazy(analysis.kept), pictures=self._lazy(analysis.pictures),
+            files=self._lazy(analysis.files), data=self._lazy(analysis.data), pictures=self._lazy(analysis.pictures),
         )  # fmt: skip
 
     def _lazy(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
@@ -315,8 +315,8 @@ def compare(
 
 def _options(inspector: Inspector, look: InspectContext, texts: Sequence[str]) -> Mapping[str, str]:
     """Return the options, with the limits' texts if the inspector's figures depend on them."""
-    wants = any(name == "limits" for name, _ in inspector.options)
-    return {**look.options, "limits": "\n".join(texts)} if wants else look.options
+    reads_limits = any(name == "limits" for name, _ in inspector.options)
+    return {**look.options, "limits": "\n".join(texts)} if reads_limits else look.options
 
 
 def exit_of(verdicts: Sequence[Verdict]) -> int:

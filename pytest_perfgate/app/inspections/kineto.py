@@ -172,13 +172,13 @@ class Kineto:
 
 def refuse_twice(paths: Sequence[Path]) -> None:
     """Refuse one file under two names, which would count as two ranks of one job."""
-    met: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     for path in paths:
         resolved = path.resolve()
-        if resolved in met:
-            what = f"{path} is given twice" if met[resolved] == path else f"{met[resolved]} and {path} are one file"
+        if resolved in files:
+            what = f"{path} is given twice" if files[resolved] == path else f"{files[resolved]} and {path} are one file"
             raise PerfgateError("trace-ranks", what)
-        met[resolved] = path
+        files[resolved] = path
 
 
 def refuse_workers(options: TraceOptions, why: str) -> None:
@@ -199,7 +199,7 @@ def as_the_reference(
 
     tables = reference_tables(next(again()).whole)
     views = {"tracelens": partial(_reference_page, tables, "report", subject)}
-    views |= {ours: partial(_reference_page, tables, ours, subject) for ours in TRACE_TABLES}
+    views |= {name: partial(_reference_page, tables, name, subject) for name in TRACE_TABLES}
     return Analysis(
         kind="kineto",
         subject=subject,
@@ -229,12 +229,12 @@ def _reference_page(tables: ReferenceTables, name: str, subject: str) -> Documen
 
     if name == "report":
         return reference_document(tables, subject)
-    theirs = _THEIRS.get(name, "")
-    if theirs not in tables:
-        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
+    sheet = _THEIRS.get(name, "")
+    if sheet not in tables:
+        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if sheet else "")
         names = ", ".join(("tracelens", *(view for view, table in _THEIRS.items() if table in tables)))
         raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {names}")
-    return reference_document({theirs: tables[theirs]}, subject)
+    return reference_document({sheet: tables[sheet]}, subject)
 
 
 REPORTS = {

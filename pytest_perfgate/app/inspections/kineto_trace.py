@@ -163,9 +163,9 @@ class TraceView:
             if part.window is not None:
                 where = labels(step=part.window.step)
                 parts += [(part, tuple(sorted((*scope, *where)))) for scope in scopes]
-        apart = step_metrics_of_all(self.whole, self.steps, scopes)
+        step_metrics = step_metrics_of_all(self.whole, self.steps, scopes)
         rate = throughput_metrics(self.whole, self.steps, self.options.items, scopes)
-        return MetricSet(metrics=(*host_metrics(parts), *apart)) | rate
+        return MetricSet(metrics=(*host_metrics(parts), *step_metrics)) | rate
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
         """Return figures of single rows, unless the judged limits name none."""

@@ -318,7 +318,7 @@ def _class_of(view: TraceView, part: Survey, count: int) -> str:
 def _impact_block(view: TraceView) -> Block:
     total = view.line.total if view.line else 0
     top = view.rows[: view.options.settings.top]
-    impacts = [made for row in top if (made := rates.impact(row, view.roof, total)) is not None]
+    impacts = [impact for row in top if (impact := rates.impact(row, view.roof, total)) is not None]
     if not impacts:
         why = "no roof is known: add --device, or --peak and --bandwidth" if view.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")

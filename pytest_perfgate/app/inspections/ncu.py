@@ -147,8 +147,8 @@ class Ncu:
         stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
         inputs = _contract_inputs(options, stated, earlier)
         total = total_time(diagnoses)
-        doubt = counted_instead(diagnoses, stated.work.flops if stated.work else None)
-        by = f"the profiler, which {doubt}" if doubt else "the profiler"
+        counted = counted_instead(diagnoses, stated.work.flops if stated.work else None)
+        by = f"the profiler, which {counted}" if counted else "the profiler"
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
         views = {"comparison": lambda: counters_compared(earlier, diagnoses, options["baseline"])} if earlier else {}
@@ -165,7 +165,7 @@ class Ncu:
                 "report": lambda: analysis_report(
                     diagnoses,
                     title,
-                    (*run_figures(stated, total), *([("Doubt", f"the profiler {doubt}")] if doubt else [])),
+                    (*run_figures(stated, total), *([("Doubt", f"the profiler {counted}")] if counted else [])),
                     stated.placed(total),
                 ),
                 "contract": lambda: contract_document(diagnoses, inputs),
@@ -175,7 +175,7 @@ class Ncu:
             },
             findings=findings_of(diagnoses),
             files=code_files(diagnoses),
-            kept={"contract.json": lambda: contract_text(diagnoses, inputs)},
+            data={"contract.json": lambda: contract_text(diagnoses, inputs)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview", "health"),
             window=f"{_plural(diagnoses, 'launch')} under ncu: times are of the profiled, serialised kernel",
@@ -247,7 +247,7 @@ class Rocprof:
                 ),
                 "contract": lambda: contract_document(diagnoses, inputs),
             },
-            kept={"contract.json": lambda: contract_text(diagnoses, inputs)},
+            data={"contract.json": lambda: contract_text(diagnoses, inputs)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview",),
             findings=findings_of(diagnoses),

@@ -73,8 +73,12 @@ class Nsys:
     def _options(self, options: Mapping[str, str]) -> ReadOptions:
         """Return the given options over the project's; a given window replaces the project's, also its anchor."""
         window = {"anchor", "start", "end"}
-        far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
-        return reading({**far, **{name: text for name, text in options.items() if name not in dict(overlap.STATED)}})
+        from_project = {
+            name: text for name, text in self._project.items() if name not in window or not window & set(options)
+        }
+        return reading(
+            {**from_project, **{name: text for name, text in options.items() if name not in dict(overlap.STATED)}}
+        )
 
     def _stated(self, options: Mapping[str, str], exports: Sequence[NsysExport]) -> BottleneckOptions | None:
         """Return the work and roof that the options state, or None; the roof defaults to that of the first device."""
@@ -106,7 +110,7 @@ class Nsys:
             "timeline": lambda: _timeline(job),
             "analysis": lambda: views.analysis(job, every),
         }
-        talks = job.reading.original or any(result.whole is not None for result in job.ranks)
+        talks = job.reading.original or any(result.comm is not None for result in job.ranks)
         first = "overlap" if talks else "summary"
         return Analysis(
             kind=self.name,
@@ -159,9 +163,9 @@ class Nsys:
 def _requested_ranks(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
     """Return the requested ranks; a name without a rank is an error."""
     there = {result.rank.name for result in results}
-    strange = [name for name in names if name not in there]
-    if strange:
-        what = f"no rank is called {strange[0]!r}"
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        what = f"no rank is called {unknown[0]!r}"
         raise PerfgateError("nsys-option", what, fix=f"ranks here: {', '.join(sorted(there))}")
     return [result for result in results if not names or result.rank.name in names]
 
@@ -268,13 +272,13 @@ def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding
 
 def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]]:
     """Return (rank, call) of one file's processes inside their windows."""
-    mine = {r.rank: r.lane.window for r in job.ranks if r.rank.file == file}
-    if not mine:
+    windows = {r.rank: r.lane.window for r in job.ranks if r.rank.file == file}
+    if not windows:
         return []
     names: dict[int, str] = {}
-    for rank in mine:
+    for rank in windows:
         names[rank.pid] = f"{names[rank.pid]}, {rank.name}" if rank.pid in names else rank.name
-    return [(names[row.pid], row) for row in export.api_totals(_spans(mine)) if row.pid in names]
+    return [(names[row.pid], row) for row in export.api_totals(_spans(windows)) if row.pid in names]
 
 
 def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:

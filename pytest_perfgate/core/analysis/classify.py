@@ -52,7 +52,7 @@ class Thresholds:
     alone: float = 0.80
     """The fraction that makes a roof the bottleneck even if the other roof was not measured."""
     near: float = 0.10
-    beyond: float = 1.05
+    implausible: float = 1.05
     """The largest plausible fraction of a roof; above it the peak or the work is wrong."""
     warps: float = 8.0
     l2_hit: float = 0.80
@@ -201,21 +201,21 @@ def _balanced(signals: Signals) -> float | None:
 
 def _side(first: str, second: str) -> Margin:
     def margin(signals: Signals) -> float | None:
-        mine, other = _valid(getattr(signals, first)), _valid(getattr(signals, second))
-        if mine is None:
+        share, other = _valid(getattr(signals, first)), _valid(getattr(signals, second))
+        if share is None:
             return None
         if other is None:
-            return mine - THRESHOLDS.alone
-        return min(max(mine - _least_fraction(mine, other), mine + other - THRESHOLDS.filled), mine - other)
+            return share - THRESHOLDS.alone
+        return min(max(share - _least_fraction(share, other), share + other - THRESHOLDS.filled), share - other)
 
     return margin
 
 
-def _least_fraction(mine: float, other: float) -> float:
+def _least_fraction(share: float, other: float) -> float:
     """Return the fraction from which a roof is the bottleneck, lower for kernels far from the balance point."""
-    if mine <= other:
+    if share <= other:
         return THRESHOLDS.roof
-    times = mine / other if other > 0 else THRESHOLDS.balances
+    times = share / other if other > 0 else THRESHOLDS.balances
     return THRESHOLDS.roof - (THRESHOLDS.roof - THRESHOLDS.far) * min(
         math.log(times) / math.log(THRESHOLDS.balances), 1.0
     )
@@ -248,7 +248,7 @@ def classify(signals: Signals) -> Classification:
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     signals = completed(signals)
-    wrong = tuple(_beyond(signals))
+    wrong = tuple(_implausible(signals))
     if wrong:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=wrong)
     margins = [(name, margin(signals), closed) for name, margin, closed in ORDER]
@@ -267,10 +267,10 @@ def classify(signals: Signals) -> Classification:
     return _named(Bottleneck.LATENCY, [], signals)
 
 
-def _beyond(signals: Signals) -> Iterator[str]:
+def _implausible(signals: Signals) -> Iterator[str]:
     for field, words in _ROOFS:
         number = _valid(getattr(signals, field))
-        if number is not None and number > THRESHOLDS.beyond:
+        if number is not None and number > THRESHOLDS.implausible:
             part = f"{words} {number * 100:.1f} % of its roof"
             yield f"{part} is more than the hardware can do: its peak or the work is wrong"
 
@@ -303,9 +303,9 @@ def _runner_up(name: Bottleneck, also: list[Bottleneck], signals: Signals) -> tu
     earlier = places[: places.index(name)] if name in margins else places
     silent = {other for other, field in _LOST.items() if _valid(getattr(signals, field)) == 0}  # no such events at all
     edges = [(-gap, other) for other in earlier if other not in silent and (gap := margins[other]) is not None]
-    mine = margins.get(name)
-    if mine is not None:
-        edges.append((mine, _after(name, also, signals)))
+    own_margin = margins.get(name)
+    if own_margin is not None:
+        edges.append((own_margin, _after(name, also, signals)))
     if not edges:
         return None, None
     distance, runner = min(edges, key=lambda pair: pair[0])
@@ -367,8 +367,8 @@ def _evidence(name: Bottleneck, signals: Signals) -> Iterator[str]:
 def _cause(signals: Signals) -> str:
     if _idles(signals):
         launching = _valid(signals.launch_share)
-        beside = f" (the host launches for {launching * 100:.1f} %)" if launching is not None else ""
-        return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
+        launches = f" (the host launches for {launching * 100:.1f} %)" if launching is not None else ""
+        return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{launches}"
     warps = _valid(signals.warps)
     if warps is not None and warps < THRESHOLDS.warps:
         return f"{warps:.1f} warps a multiprocessor, fewer than {THRESHOLDS.warps:.0f}"

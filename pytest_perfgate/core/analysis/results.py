@@ -303,8 +303,8 @@ def _common_statistic(old: BenchResult, new: BenchResult) -> tuple[float, float]
 def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, float]]:
     """Return benchmarks that both sides timed by one statistic."""
     old = _keyed(before)
-    met = ((new, _common_statistic(old[key], new)) for key, new in _keyed(after).items() if key in old)
-    return [(new, *both) for new, both in met if both]
+    common = ((new, _common_statistic(old[key], new)) for key, new in _keyed(after).items() if key in old)
+    return [(new, *both) for new, both in common if both]
 
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:

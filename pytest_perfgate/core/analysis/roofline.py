@@ -66,8 +66,8 @@ class Placement:
         if part <= BEYOND:
             return ""
         of = f"{quantity(rate, unit)} of {quantity(rate / part, unit, noun=getattr(rate, 'noun', ''))}"
-        beside = f"{words} {part * 100:,.1f} % of its roof ({of})"
-        return f"{beside} is more than the hardware can do: {peak} or the work is wrong"
+        reached = f"{words} {part * 100:,.1f} % of its roof ({of})"
+        return f"{reached} is more than the hardware can do: {peak} or the work is wrong"
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:

@@ -47,14 +47,14 @@ _Taken = tuple[str, int, str]
 def fixture_sources(
     tests: Mapping[str, tuple[str, Collection[str]]],
     changed: Texts,
-    standing: Mapping[str, str] | None = None,
+    confs: Mapping[str, str] | None = None,
     everywhere: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Return each changed file that these tests use, with the names whose meaning changed."""
-    # ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
+    # ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``confs`` has the conftests
     # and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     parts: dict[str, set[str]] = {}
-    conftests = {place: module_of(text) for place, text in (standing or {}).items()}
+    conftests = {place: module_of(text) for place, text in (confs or {}).items()}
     for path, (text, names) in tests.items() if changed.keys() - tests.keys() else ():  # each is parsed
         module = _without_other_tests(module_of(text), names)
         module.body.append(_stated_in_calls(_without_other_tests(tree_of(text) or ast.Module([], []), names)))
@@ -62,8 +62,8 @@ def fixture_sources(
         named = _with_requested({*used_names(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
             sides = [_used_from(side, other, path, module, named) for side in changed[other]]
-            beside = [_by_others(side, other, {**above, path: module}, named) for side in changed[other]]
-            parts.setdefault(other, set()).update(changed_names(*sides) | changed_names(*beside))
+            elsewhere = [_by_others(side, other, {**above, path: module}, named) for side in changed[other]]
+            parts.setdefault(other, set()).update(changed_names(*sides) | changed_names(*elsewhere))
     return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
 
 

@@ -199,16 +199,16 @@ def _implies(limit: Limit, was: Limit) -> bool:
         return False
     if was.operator is Operator.EQUAL:
         return limit.bound == was.bound
-    apart = was.bound - limit.bound if _SIDES[was.operator] == "upper" else limit.bound - was.bound
-    return apart > 0 or (
-        apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))
+    slack = was.bound - limit.bound if _SIDES[was.operator] == "upper" else limit.bound - was.bound
+    return slack > 0 or (
+        slack == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))
     )
 
 
 def _limit_text(limit: Limit) -> str:
     on = f" on {', '.join(limit.on)}" if limit.on else ""
-    apart = f" except on {', '.join(limit.except_on)}" if limit.except_on else ""
-    return f"{limit.text}{on}{apart}"
+    except_on = f" except on {', '.join(limit.except_on)}" if limit.except_on else ""
+    return f"{limit.text}{on}{except_on}"
 
 
 _FIRST = (
@@ -225,8 +225,8 @@ def _other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> bo
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return each changed key with both values, first those that gates depend on."""
-    apart = (key for key in {**then, **now} if then.get(key) != now.get(key))
-    return tuple(f"{key}: {then.get(key, 'unset')} -> {now.get(key, 'unset')}" for key in sorted(apart, key=_rank))
+    differing = (key for key in {**then, **now} if then.get(key) != now.get(key))
+    return tuple(f"{key}: {then.get(key, 'unset')} -> {now.get(key, 'unset')}" for key in sorted(differing, key=_rank))
 
 
 def _rank(key: str) -> tuple[int, str]:
@@ -238,8 +238,8 @@ def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
     """Return what differs of each test in two versions of a file: itself, its parameters, or names that it reaches."""
     # A test that only one version has is left out.
     before, after = parts_of(then), parts_of(now)
-    apart = {name: _bodies_differ(parts, after[name]) for name, parts in before.items() if name in after}
-    return {name: parts for name, parts in apart.items() if parts}
+    differing = {name: _bodies_differ(parts, after[name]) for name, parts in before.items() if name in after}
+    return {name: parts for name, parts in differing.items() if parts}
 
 
 def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
@@ -248,8 +248,8 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
     if any(differs for _, differs in own):
         return tuple(part for part, differs in own if differs)  # the names it uses now are checked elsewhere
     both: Mapping[str, str] = {**before, **after}
-    apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
-    return tuple(sorted({name.removeprefix("self.") for name in apart}))
+    differing = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
+    return tuple(sorted({name.removeprefix("self.") for name in differing}))
 
 
 def same_test(then: str, now: str, test: str) -> bool:

@@ -74,8 +74,8 @@ class _Reader(NamedTuple):
         named = test.name.startswith("test")  # a test even if it is a fixture, as in a class of unittest
         arguments = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
         asks = (named or "fixture" not in decorators) and any(argument.arg in FIXTURES for argument in arguments)
-        ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
-        if not asks and not ours:
+        gated = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
+        if not asks and not gated:
             return
         brought = self._brought(test)
         marks = (*far, *own, *brought.pop("", ()))

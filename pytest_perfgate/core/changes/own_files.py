@@ -103,8 +103,8 @@ _BESIDE = re.compile(
 
 def may_be_read(path: str, baselines: str = "baselines", *, same: bool = False) -> bool:
     """Return whether code may read a file that is not imported; with the ``same`` package, also a source to compile."""
-    beside = _BESIDE.search(path)
-    return (beside is None or bool(same and beside["source"])) and not path.startswith(f"{baselines.rstrip('/')}/")
+    match = _BESIDE.search(path)
+    return (match is None or bool(same and match["source"])) and not path.startswith(f"{baselines.rstrip('/')}/")
 
 
 Versions = Callable[[str], "tuple[str | None, str]"]

@@ -156,8 +156,8 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, alwa
     always = {*always, *(f"self.{name}" for name in _UNNAMED), *automatic_fixtures({**inner, **fixtures})}
     bases = (name for class_ in classes for name in used_names(class_.bases))
     parts = meaning({*always, *used_names([*own, *marks, *around]), *bases}, names)
-    apart = meaning(used_names(values.values()), names).items()
-    by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
+    separate = meaning(used_names(values.values()), names).items()
+    by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in separate if name not in parts}
     dumped = {name: content_of(node) for name, node in values.items()}
     return {ITSELF: dump_of(own), AROUND: dump_of(around), PARAMETERS: dump_of(marks), **dumped, **by_value, **parts}
 

@@ -124,8 +124,8 @@ class Successor:
     @property
     def slower(self) -> float:
         """Return how much slower it is; 0 for times that were measured differently."""
-        theirs, ours = self.removed.identity, self.new.identity
-        if theirs is not None and ours is not None and theirs.differences(ours):
+        before, now = self.removed.identity, self.new.identity
+        if before is not None and now is not None and before.differences(now):
             return 0.0
         return self.new.time / self.removed.time - 1
 

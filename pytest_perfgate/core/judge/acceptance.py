@@ -169,11 +169,11 @@ def detectable(report: CaseReport) -> float | None:
     assert report.measurement is not None
     half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    beside = busy_processors(report.measurement.processes)
-    if max(half, beside) <= requested_slowdown(report):
+    busy = busy_processors(report.measurement.processes)
+    if max(half, busy) <= requested_slowdown(report):
         return None
     accepted = report.baseline.detects if report.baseline else 0.0
-    return max([half, beside, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
+    return max([half, busy, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
 
 
 def _decision(
@@ -191,11 +191,11 @@ def _decision(
     change = _change(report, before, time, by_run=not (add or signature.named))
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
-    apart = ""
+    reason = ""
     if add and before is not None and change is not Change.OTHER:
         still = change is Change.KEPT
-        apart = why_separate(before, measurement, signature, still=still, far=_fails(report, before, time))
-        if not apart:
+        reason = why_separate(before, measurement, signature, still=still, far=_fails(report, before, time))
+        if not reason:
             counted = _counted_already(before, time, signature)
             if counted:
                 return Proposal(report=report, change=Change.COUNTED, before=before, why=counted)
@@ -208,7 +208,7 @@ def _decision(
         return _with_kept_time(report, before, line, signature, shift(before, time))
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
     decision = Proposal(
-        report=report, change=change, before=before, after=line, why=apart, ends=ends, anchor=signature.creep
+        report=report, change=change, before=before, after=line, why=reason, ends=ends, anchor=signature.creep
     )
     if before is None or not before.expires or decision.asks:
         return decision
@@ -271,10 +271,10 @@ def _change(report: CaseReport, before: Baseline | None, time: Metric, *, by_run
     assert report.measurement is not None
     if before.identity is not None and before.identity.differences(report.measurement.identity):
         return Change.OTHER
-    quiet, kept = not shift(before, time), by_run and unconfirmed(report, before, time)
-    if (quiet or kept) and unexplained(before, report.baseline, noise(before, time)):
+    quiet, within_noise = not shift(before, time), by_run and unconfirmed(report, before, time)
+    if (quiet or within_noise) and unexplained(before, report.baseline, noise(before, time)):
         return Change.OTHER if other_identity(before, report.baseline) else Change.SLOWER
-    if kept or (quiet and not judged_moved(report, before)):
+    if within_noise or (quiet and not judged_moved(report, before)):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER
 
@@ -332,10 +332,10 @@ def on_one_core(reports: Iterable[CaseReport]) -> bool:
     return any(case.arms is not None for case in cases) and any(map(pinned, cases))
 
 
-def unpinned(decision: Proposal, *, beside: bool) -> Proposal:
+def unpinned(decision: Proposal, *, one_core: bool) -> Proposal:
     """Refuse a line measured on one core, unless the earlier line was too: ordinary runs are not comparable with it."""
     report, before = decision.report, decision.before
-    if not (beside and decision.writes and pinned(report)):
+    if not (one_core and decision.writes and pinned(report)):
         return decision
     assert report.measurement is not None
     was = before.identity if before is not None else None

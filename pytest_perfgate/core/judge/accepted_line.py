@@ -353,8 +353,8 @@ def noise(before: Baseline, time: Metric) -> float:
 
 def shift(before: Baseline, time: Metric) -> float:
     """Return how far a time lies from the line, as a fraction; 0 within its noise."""
-    apart = time.value / before.time - 1
-    return apart if abs(apart) > noise(before, time) else 0.0
+    change = time.value / before.time - 1
+    return change if abs(change) > noise(before, time) else 0.0
 
 
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED})
@@ -369,10 +369,12 @@ def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
     """Return whether a time lies off its line, and the run does not report that it moved."""
     # Its slowdown passed, or the accepted run could not have detected as much. An acceptance for a while is left out:
     # it waits for a faster time.
-    apart, outcomes = shift(before, time), _slowdowns(report, before)
+    change, outcomes = shift(before, time), _slowdowns(report, before)
     moved = not _MOVED.isdisjoint(outcomes)
     return (
-        bool(apart) and not (before.expires or moved) and (outcomes == {Outcome.PASSED} or abs(apart) <= before.detects)
+        bool(change)
+        and not (before.expires or moved)
+        and (outcomes == {Outcome.PASSED} or abs(change) <= before.detects)
     )
 
 

@@ -54,29 +54,29 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
     if measurement is None or decision.change in _LEFT or report.problems:
         return decision
     accepted = {(figure.name, figure.labels): figure for figure in before.figures} if before else {}
-    metrics, apart = _requested(report, measurement, named), ""
+    metrics, reason = _requested(report, measurement, named), ""
     if add and before is not None:
         if decision.after is None and (why := _counted_already(before, metrics, signature)):
             metrics = {key: metric for key, metric in metrics.items() if key not in accepted}
             if not metrics:
                 return replace(decision, change=Change.COUNTED, why=why)
-        apart = why_separate(before, measurement, signature, still=False, far=_fails(report))
-    steps = tuple(_steps(report, measurement, metrics, accepted, add=add, again=add and not apart))
+        reason = why_separate(before, measurement, signature, still=False, far=_fails(report))
+    steps = tuple(_steps(report, measurement, metrics, accepted, add=add, again=add and not reason))
     figures = dict(accepted)
     for step in steps:
         figures.pop(step.key, None)
         if step.after is not None:
             figures[step.key] = step.after
-    kept = tuple(sorted(figures.values(), key=lambda figure: figure.title))
+    stored = tuple(sorted(figures.values(), key=lambda figure: figure.title))
     if decision.after is not None:
-        return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
+        return replace(decision, after=replace(decision.after, figures=stored), figures=steps)
     if not steps:
         untouched = decision.change is Change.UNTIMED and accepted
         return replace(decision, change=Change.KEPT, why="as accepted") if untouched else decision
     line = _line(decision, measurement, signature)
     counted = max(line.counted, signature.started) if add and before is not None else line.counted
-    change, after = _change(before, steps), replace(line, figures=kept, counted=counted)
-    return replace(decision, change=change, after=after, figures=steps, why=apart if change is Change.WORSE else "")
+    change, after = _change(before, steps), replace(line, figures=stored, counted=counted)
+    return replace(decision, change=change, after=after, figures=steps, why=reason if change is Change.WORSE else "")
 
 
 def _counted_already(before: Baseline, metrics: Mapping[tuple[str, Labels], Metric], signature: Signature) -> str:
@@ -198,8 +198,8 @@ def _step(
     value = now.value
     if before is None or not comparable(before.dimension, metric.dimension):
         return FigureStep(before=before, after=now, asks=before is not None)
-    apart = 0.0 if exact else _noise(metric, before)
-    moved = abs(value - before.value) > apart
+    tolerance = 0.0 if exact else _noise(metric, before)
+    moved = abs(value - before.value) > tolerance
     if exact and not moved:
         return None
     if not exact and judged is not None:  # a figure that keeps its limit has only changed if its scatter is known

@@ -136,12 +136,12 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
     threshold = allowed.threshold
     visible = max(threshold, timing.visible, allowed.detects)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    kept = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
-    if apart := other_state(suspicion, trial, kept=kept):
-        return apart
+    keeps = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
+    if other_power := other_state(suspicion, trial, keeps=keeps):
+        return other_power
     if trial.paired is not None:
         return _by_builds(limit, trial, metric, allowed)
-    if kept:
+    if keeps:
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > threshold:
         clocked = clock_event(suspicion, trial)
@@ -267,8 +267,8 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
     if _asks_more(trial) and not clears(trial, metric, allowed):
         return _undetected(metric, trial, visible)
     if faster:
-        doubt = "" if amount < SUSPICIOUS else f"; {DOUBTFUL}"
-        return _passed(f"faster than accepted, but not confirmed{doubt}", metric, visible)
+        warning = "" if amount < SUSPICIOUS else f"; {DOUBTFUL}"
+        return _passed(f"faster than accepted, but not confirmed{warning}", metric, visible)
     return _passed(f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}", metric, visible)
 
 
@@ -393,8 +393,8 @@ def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, con
     """Judge a time that is not comparable with earlier ones: within the new line it is ACCEPTED, not PASSED."""
     assert context.replaced is not None
     was, now = (quantity(line.time, Dimension.TIME) for line in (context.replaced, baseline))
-    apart = incomparable(context.replaced, measurement, context)
-    text = f'{apart}; {was} was accepted before, this change accepts {now}: "{baseline.why}"'
+    reason = incomparable(context.replaced, measurement, context)
+    text = f'{reason}; {was} was accepted before, this change accepts {now}: "{baseline.why}"'
     if ruling.outcome is Outcome.PASSED:
         return ruling._replace(outcome=Outcome.ACCEPTED, sentence=text)
     return ruling._replace(evidence=(*ruling.evidence, ("accepted", text)))

@@ -81,8 +81,8 @@ def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
         if ruling.metric is None:
             return _SEVERITY.index(ruling.outcome), 0.0
         number = ruling.metric.value
-        far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else number
-        return _SEVERITY.index(ruling.outcome), -far if less_is_worse else far
+        excess = abs(number - limit.bound) if limit.operator is Operator.EQUAL else number
+        return _SEVERITY.index(ruling.outcome), -excess if less_is_worse else excess
 
     return sorted(rulings, key=severity_of, reverse=True)
 
@@ -147,8 +147,8 @@ def _metric_not_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _ruling_of_metric(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    if doubt := _mismatch(limit, metric):
-        return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
+    if mismatch := _mismatch(limit, metric):
+        return Ruling(outcome=Outcome.INVALID, sentence=mismatch, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
             return Ruling(outcome=Outcome.INVALID, sentence=FAR_PAST_CEILING, next=CHECK_CEILING, metric=metric)
@@ -265,14 +265,14 @@ def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
 
 def _mismatch(limit: Limit, metric: Metric) -> str:
     """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
-    items, doubt = items_in(limit.text) if metric.noun else "", ""
+    items, mismatch = items_in(limit.text) if metric.noun else "", ""
     if metric.dimension is not limit.dimension:
-        doubt = f"{noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+        mismatch = f"{noun(metric.dimension)}, its limit {noun(limit.dimension)}"
     elif items and len({metric.noun, f"{items}/s"} - {"items/s"}) > 1:  # items are those of any name
-        doubt = f"{OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
+        mismatch = f"{OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
     elif not math.isfinite(metric.value):
-        doubt = "not a finite number"
-    return f"{metric.name}{render_scope(metric.labels)} is {doubt}" if doubt else ""
+        mismatch = "not a finite number"
+    return f"{metric.name}{render_scope(metric.labels)} is {mismatch}" if mismatch else ""
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
@@ -369,8 +369,8 @@ def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric, limit=limit)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
-    if doubt := _mismatch(limit, metric):
-        return doubted._replace(sentence=doubt)
+    if mismatch := _mismatch(limit, metric):
+        return doubted._replace(sentence=mismatch)
     if above_peak(metric):  # the peak or the work count is wrong
         return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)
     return Ruling(
@@ -390,9 +390,9 @@ def _no_such_scope(limit: Limit, metrics: MetricSet) -> PerfgateError:
         scopes = ", ".join(names) or "no scopes"
         what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {scopes}"
         return PerfgateError("limit-scope", what, place=limit.source, fix=proposal(unknown[0], names))
-    strange = no_instruction(limit, metrics)
-    if strange is not None:
-        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, fix=strange[1])
+    no_such = no_instruction(limit, metrics)
+    if no_such is not None:
+        return PerfgateError("limit-scope", f"'{limit.text}': {no_such[0]}", place=limit.source, fix=no_such[1])
     missing = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
     missing = missing or {name for name, _ in limit.labels}
     values = sorted({text for m in there for name, text in m.labels if name in missing})

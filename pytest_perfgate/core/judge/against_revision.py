@@ -110,10 +110,10 @@ def not_compared(paired: Paired) -> str:
 
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """Yield how the arms differ from a package of two revisions under one test tree."""
-    if paired.bare and not (paired.edited or paired.own_file):
+    if paired.outside and not (paired.edited or paired.own_file):
         same = "base and head are the same, except for programs that it starts"
-        apart = "the difference comes from a program that it starts, a file that it reads, or the machine"
-        yield BUILDS, f"{BARE}: {apart if paired.decision is Decision.SLOWER else same}"
+        outside = "the difference comes from a program that it starts, a file that it reads, or the machine"
+        yield BUILDS, f"{BARE}: {outside if paired.decision is Decision.SLOWER else same}"
     yield from _shared(paired) if paired.revision else ()
     if paired.own_file:
         yield BUILDS, f"the base {paired.own_file}"
@@ -171,11 +171,14 @@ def far_in_turns(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
         yield IN_TURNS, f"{quantity(took, Dimension.TIME)} in both builds, {run} in this run"
 
 
-def _differing_times(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
+def _differing_times(paired: Paired, change: float) -> Iterator[tuple[str, str]]:
     """Yield why the two shown times differ by more, or less, than the verdict states."""
     bounds = paired.interval
-    if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:
-        yield "busy", f"{signed(apart)} from then to now; both include other programs. The verdict comes from the turns"
+    if bounds is not None and not bounds.low - _CLOSE <= change <= bounds.high + _CLOSE:
+        yield (
+            "busy",
+            f"{signed(change)} from then to now; both include other programs. The verdict comes from the turns",
+        )
 
 
 def _why_undecided(paired: Paired) -> str:
@@ -213,8 +216,8 @@ def renewed_line(trial: JudgedMeasurement) -> Baseline | None:
     edited, before = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or not edited.explains(before):
         return None
-    apart = any(incomparable(line, trial.measurement, trial.context) for line in (before, edited))
-    return None if apart else edited
+    incomparable_now = any(incomparable(line, trial.measurement, trial.context) for line in (before, edited))
+    return None if incomparable_now else edited
 
 
 def accepted_line(trial: JudgedMeasurement) -> Baseline | None:

@@ -138,8 +138,8 @@ class JudgedMeasurement:
         from pytest_perfgate.core.judge.accepted_line import goes_too_far
 
         source, line = "--from RECORD " if self.context.policy.ci else "", self.context.edited or self.baseline
-        far = self.timing and option and goes_too_far(line, self.measurement, self.timing.time, self.context)
-        return f"perfgate accept {source}{self.name}{' --anchor' if far else ''}{option}"
+        too_far = self.timing and option and goes_too_far(line, self.measurement, self.timing.time, self.context)
+        return f"perfgate accept {source}{self.name}{' --anchor' if too_far else ''}{option}"
 
 
 class Ruling(NamedTuple):

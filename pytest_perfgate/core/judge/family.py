@@ -130,26 +130,26 @@ def _judge_family(
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
     members = _selected(limit, dict(scope), members)
     scope, change = tuple((label, text) for label, text in scope if label != "case"), of in CHANGES
-    meant = [effective_member(report, limit) for report in members] if change else members
-    accepted = [_metric(report, of, scope) for report in meant]
-    readings = [line or _of_builds(report) for line, report in zip(accepted, meant)] if change else accepted
+    effective = [effective_member(report, limit) for report in members] if change else members
+    accepted = [_metric(report, of, scope) for report in effective]
+    readings = [line or _of_builds(report) for line, report in zip(accepted, effective)] if change else accepted
     figures = [reading for reading in readings if reading is not None]
     if not members or len(figures) < len(members):
-        gaps = [report for report, reading in zip(meant, readings) if reading is None]
+        gaps = [report for report, reading in zip(effective, readings) if reading is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
     if others := [figure.dimension for figure in figures if figure.dimension is not limit.dimension]:
         return Outcome.INVALID, f"{of} is {noun(others[0])}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
-        return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
-    mean = _LimitMean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)
+        return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, effective)])
+    mean = _LimitMean(limit, of, effective, figures, geometric_mean(figures, change=change), context, among)
     builds = change and (context.policy.ci or context.mode is Mode.FULL)  # decide, not lines that came with the change
-    first = [line for line in map(_line, meant) if builds and line is not None and not line.runs]
+    first = [line for line in map(_line, effective) if builds and line is not None and not line.runs]
     outcome, why = _judge_mean(mean, compared=None not in accepted and not first)
-    reach = math.log1p(max(limit.bound, _detects(meant), 0.0))
+    reach = math.log1p(max(limit.bound, _detects(effective), 0.0))
     agrees = bool(first) and abs(math.log1p(mean.metric.value)) <= reach
     if outcome is Outcome.REGRESSED and agrees and all(line.explains(None) for line in first):
         return Outcome.ACCEPTED, f"{why}; this change accepts the times of {plural(len(first), 'case')}"
-    return accepted_by_change(outcome, why, members, meant)
+    return accepted_by_change(outcome, why, members, effective)
 
 
 def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseReport]) -> list[CaseReport]:
@@ -198,9 +198,9 @@ def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tupl
     """Return the outcome of the worst case, as if each case had this limit."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = (max if upper else min)(figures, key=lambda figure: figure[0].value)
-    kept = [interval_keeps(limit, metric) for metric, _ in figures]
-    not_missed = Outcome.UNDECIDED if None in kept else Outcome.PASSED
-    outcome = Outcome.BROKEN if False in kept else not_missed
+    keeps = [interval_keeps(limit, metric) for metric, _ in figures]
+    not_missed = Outcome.UNDECIDED if None in keeps else Outcome.PASSED
+    outcome = Outcome.BROKEN if False in keeps else not_missed
     where = f"at {key.test}, of {plural(len(figures), 'case')}"
     return outcome, f"{value_text(metric)} {edges(metric, change=False)} {where}"
 
@@ -256,17 +256,17 @@ def _by_lines(mean: _LimitMean) -> tuple[Outcome, str]:
 def _by_builds(mean: _LimitMean) -> tuple[Outcome, str] | None:
     """Return what two builds make of a mean that the accepted times leave open; None if they were not measured."""
     # A case that was not measured in two builds counts by its accepted time.
-    members, beside = mean.members, [_of_builds(member) for member in mean.members]
-    if not any(beside) or (None in beside and all(member.arms for member in members)):
+    members, by_builds = mean.members, [_of_builds(member) for member in mean.members]
+    if not any(by_builds) or (None in by_builds and all(member.arms for member in members)):
         return None
-    every, rounds = all(beside), mean_logarithms(members)
-    metric = geometric_mean([built or accepted for built, accepted in zip(beside, mean.figures)], change=True)
+    every, rounds = all(by_builds), mean_logarithms(members)
+    metric = geometric_mean([built or accepted for built, accepted in zip(by_builds, mean.figures)], change=True)
     if every and len(rounds) >= LEAST:
         metric = _slowdown(rounds)  # processes of one round share what the machine does to them
-    kept, text = interval_keeps(mean.limit, metric), f"; in two builds {_reading(metric, 'slowdown')}"
-    if kept:
+    keeps, text = interval_keeps(mean.limit, metric), f"; in two builds {_reading(metric, 'slowdown')}"
+    if keeps:
         return Outcome.PASSED, text
-    if kept is None:
+    if keeps is None:
         return Outcome.UNDECIDED, f"{text}, which spans the limit"
     if not every:
         return Outcome.UNDECIDED, text
@@ -389,10 +389,10 @@ def _plain(measurement: Measurement, name: str) -> Metric | None:
 
 
 def accepted_by_change(
-    outcome: Outcome, why: str, members: list[CaseReport], meant: list[CaseReport]
+    outcome: Outcome, why: str, members: list[CaseReport], effective: list[CaseReport]
 ) -> tuple[Outcome, str]:
     """Return ACCEPTED instead of PASSED for a mean that only keeps its limit by what the change accepts."""
-    count = sum(now is not then for now, then in zip(meant, members))
+    count = sum(now is not then for now, then in zip(effective, members))
     if not count:
         return outcome, why
     outcome = Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome

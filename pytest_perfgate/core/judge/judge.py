@@ -70,11 +70,11 @@ def judge(
     measurement = with_directions(measurement, limits)
     trial = _judged_measurement(measurement, limits, baseline, context, paired)
     of_calls = any(map(case_of, limits))
-    meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
-    meant = [limit for limit in meant if not replaced_on(limit, measurement.device)]
-    others = limits_on_times(meant, measurement, context.kinds)
+    applying = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
+    applying = [limit for limit in applying if not replaced_on(limit, measurement.device)]
+    others = limits_on_times(applying, measurement, context.kinds)
     verdicts = []
-    for limit in meant:
+    for limit in applying:
         if limit.metric not in OF_FAMILIES:
             ruling = OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial)
             verdicts.append(verdict(limit, ruling, context, trial))
@@ -149,9 +149,9 @@ def _with_captures(derived: MetricSet, others: MetricSet, *, timed: bool) -> Met
     if isinstance(derived, DerivedMetrics):
         return ExtendedMetrics(derived.call, others)
     own = {(m.name, m.labels) for m in derived.metrics}
-    strange = (m for m in others.metrics if (m.name, m.labels) not in own)
+    further = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
-        metrics=tuple(m for m in strange if m.labels or m.name not in DERIVED),
+        metrics=tuple(m for m in further if m.labels or m.name not in DERIVED),
         absent=tuple(a for a in others.absent if a.name not in DERIVED),
     )
 
@@ -298,8 +298,8 @@ def without_measurement(
     key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
 ) -> CaseReport:
     """Return the report of a case without a measurement: one ruling for each limit except those on means."""
-    meant = [limit for limit in limits if limit.metric not in OF_FAMILIES]
-    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))
+    of_case = [limit for limit in limits if limit.metric not in OF_FAMILIES]
+    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in of_case))
 
 
 NOBODY = "(no such call)"
@@ -316,11 +316,11 @@ def unmatched_limits(
     limits, keys = tuple(dict.fromkeys(limits)), [report.key for report in reports]
     lost = (*unmatched_cases(limits, keys, parts), *_unmatched_references(limits, keys))
     devices = [report.measurement.device for report in reports if report.measurement is not None]
-    meant = [limit for limit in lost if not devices or applies_on(limit, devices[0])]
-    if not meant:
+    applying = [limit for limit in lost if not devices or applies_on(limit, devices[0])]
+    if not applying:
         return ()
     calls = sorted({key.name for key in keys if key.name} | parts)
-    rulings = ((limit, _lost_ruling(limit, calls, of_file=bool(parts))) for limit in meant)
+    rulings = ((limit, _lost_ruling(limit, calls, of_file=bool(parts))) for limit in applying)
     key = CaseKey(nodeid=reports[0].key.nodeid, name=NOBODY)
     return (CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit, ruling in rulings)),)
 

@@ -80,7 +80,7 @@ class CallMetrics:
         self, measurement: Measurement, baseline: Baseline | None, summary: Summary, tails: Sequence[Labels] = ()
     ) -> None:
         self.measurement, self.baseline, self.timing, self.tails = measurement, baseline, summary, tails
-        self._made: dict[str, Made] = {}
+        self._by_name: dict[str, Made] = {}
         self._absolute: AbsoluteFigures | tuple[Absent, ...] | None = None
         self._every: Made | None = None
 
@@ -88,9 +88,9 @@ class CallMetrics:
         """Return all metrics of that name with those derived from them, or the reason of their absence."""
         if name not in MAKERS:
             return ()
-        figures = self._made.get(name)
+        figures = self._by_name.get(name)
         if figures is None:
-            figures = self._made[name] = MAKERS[name](self, name)
+            figures = self._by_name[name] = MAKERS[name](self, name)
         return figures
 
     @property

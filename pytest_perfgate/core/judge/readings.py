@@ -82,12 +82,12 @@ def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent
     if not all(values):
         lost = sum(not of_process for of_process in values)
         return _differs(first, f"{lost} of {len(values)} processes did not read it")
-    apart = {
+    names = {
         (reading.dimension, reading.better, reading.exact, reading.note)
         for readings in processes
         for reading in readings
     }
-    if len(apart) > 1:
+    if len(names) > 1:
         return _differs(first, "two calls give it different unit=, better= or exact=")
     if first.exact and len(set().union(*values)) > 1:
         least, most = min(map(min, values)), max(map(max, values))
@@ -148,30 +148,30 @@ def no_reference(over: str) -> Absent:
     )
 
 
-def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
+def reference_of(over: str, call: Samples, other: Samples) -> Reference:
     """Return the turns of one process; what cannot be compared becomes a problem instead of a figure."""
-    problems = tuple(dict.fromkeys((*ours.problems, *theirs.problems, *_why_incomparable(over, ours, theirs))))
+    problems = tuple(dict.fromkeys((*call.problems, *other.problems, *_why_incomparable(over, call, other))))
     if problems:
         return Reference(over=over, problems=problems)
-    if ours.settled and theirs.settled and differs_in_power([(ours.settled, theirs.settled)]):
-        return Reference(over=over, ours=(ours.settled.time,), theirs=(theirs.settled.time,))
-    by_cpu = by_cpu_time([ours], [theirs])
-    own, ratios = time_of(ours, by_cpu=by_cpu), ratios_of_turns(ours, theirs, by_cpu=by_cpu)
+    if call.settled and other.settled and differs_in_power([(call.settled, other.settled)]):
+        return Reference(over=over, ours=(call.settled.time,), theirs=(other.settled.time,))
+    by_cpu = by_cpu_time([call], [other])
+    own, ratios = time_of(call, by_cpu=by_cpu), ratios_of_turns(call, other, by_cpu=by_cpu)
     edges = of_samples(ratios) if ratios else None
     return Reference(
         over=over,
         ours=(own,),
-        theirs=(own * head_ratio(ours, theirs, by_cpu=by_cpu),),
+        theirs=(own * head_ratio(call, other, by_cpu=by_cpu),),
         within=((edges.low, edges.high),) if edges else (),
     )
 
 
-def _why_incomparable(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
+def _why_incomparable(over: str, call: Samples, other: Samples) -> Iterator[Problem]:
     """Yield why two sides are not comparable."""
-    if ours.timer != theirs.timer:
-        what = f"timed by {ours.timer}, and {over} by {theirs.timer}: the two measure different times of a call"
+    if call.timer != other.timer:
+        what = f"timed by {call.timer}, and {over} by {other.timer}: the two measure different times of a call"
         yield Problem(code="reference-unlike", what=what, retry=False)
-    for side, samples in (("the call", ours), (over, theirs)):
+    for side, samples in (("the call", call), (over, other)):
         if why := untimed(samples):
             yield Problem(code="bad-timing", what=f"in turns with each other, of {side}: {why}")
 
@@ -220,10 +220,10 @@ def _speedup(reference: Reference, summary: Summary) -> Metric | Absent:
 def _ratio(reference: Reference, summary: Summary) -> tuple[float, Interval | None]:
     """Return the median over processes with Student's interval; for one process, over its turns."""
     if not reference.ours:
-        theirs, edges = reference.theirs[0], summary.interval
-        between = Interval(low=theirs / edges.high, high=theirs / edges.low, confidence=edges.confidence)
-        return theirs / summary.time, between
-    ratios = [theirs / ours for ours, theirs in zip(reference.ours, reference.theirs)]
+        other, edges = reference.theirs[0], summary.interval
+        between = Interval(low=other / edges.high, high=other / edges.low, confidence=edges.confidence)
+        return other / summary.time, between
+    ratios = [other / own for own, other in zip(reference.ours, reference.theirs)]
     middle = median(sorted(ratios))
     if len(ratios) > 1:
         return middle, of_processes(logs_of(ratios), middle)
@@ -272,9 +272,9 @@ def tally(reports: Iterable[CaseReport]) -> str:
 
 def sides(reference: Reference, time: float) -> str:
     """Return the times of both: ``1.02 ms, eager 1.31 ms``."""
-    ours = median(sorted(reference.ours)) if reference.ours else time
-    theirs = quantity(median(sorted(reference.theirs)), Dimension.TIME)
-    return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
+    own = median(sorted(reference.ours)) if reference.ours else time
+    other = quantity(median(sorted(reference.theirs)), Dimension.TIME)
+    return f"{quantity(own, Dimension.TIME)}, {reference.origin or reference.over} {other}"
 
 
 def _unqueued(process: Samples) -> Sequence[float]:
@@ -342,12 +342,12 @@ def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> S
     if metric.name != SPEEDUP or min(ratio_then, then, now, metric.value) <= 0:
         return None
     over = dict(metric.labels).get("over", "")
-    ours, theirs = math.log(now / then), math.log(metric.value * now / (ratio_then * then))
-    if abs(theirs - ours) < math.log1p(_STEADY):
+    own, other = math.log(now / then), math.log(metric.value * now / (ratio_then * then))
+    if abs(other - own) < math.log1p(_STEADY):
         return None
-    further, least = (over, THIS)[abs(ours) > abs(theirs)], min(abs(ours), abs(theirs))
-    alone = further if max(abs(ours), abs(theirs)) >= _ALONE * least else ""
-    texts = (_step(THIS, then, ours), _step(over, ratio_then * then, theirs))
+    further, least = (over, THIS)[abs(own) > abs(other)], min(abs(own), abs(other))
+    alone = further if max(abs(own), abs(other)) >= _ALONE * least else ""
+    texts = (_step(THIS, then, own), _step(over, ratio_then * then, other))
     return Sides(f"{', '.join(texts)}: {alone or 'both'} moved", alone)
 
 
@@ -367,11 +367,13 @@ _LEAST_PROCESSES = 3
 """The least number of processes of an accepted run."""
 
 
-def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
+def reach_in_turns(
+    metric: Metric, then: Figure, bound: float, processes_samples: Sequence[Samples], gates: int
+) -> float:
     """Return how far a speed-up may differ from an accepted one by chance."""
     # Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
-    # taken as that of few processes, and at most half of the limit, to which a first run narrows it.
-    processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
+    # processes_samples as that of few processes, and at most half of the limit, to which a first run narrows it.
+    processes, between = len(processes_samples), _BETWEEN_BUSY if busy_processors(processes_samples) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
     error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf
     before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))

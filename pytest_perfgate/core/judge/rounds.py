@@ -272,8 +272,8 @@ def more_slow(
     groups: dict[K, tuple[tuple[int, int], float]] = {}
     for key, rounds in fresh.items():
         both = slow_processes(rounds)
-        if apart := (both, fisher(*both, len(rounds.base))) if both else far(rounds.differences):
-            groups[key] = apart
+        if counted := (both, fisher(*both, len(rounds.base))) if both else far(rounds.differences):
+            groups[key] = counted
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(results)
     for key, (slow, p) in groups.items():
@@ -366,8 +366,8 @@ def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> D
     if count in design.looks and shift >= allowed and _p_of_excess(worse_by, allowed) <= design.level:
         return Decision.SLOWER
     enough = design.looks[len(design.looks) // 2]
-    kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= enough)
-    return Decision.NOT_SLOWER if kept and is_look(count) else Decision.UNDECIDED
+    keeps = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= enough)
+    return Decision.NOT_SLOWER if keeps and is_look(count) else Decision.UNDECIDED
 
 
 def _p_of_excess(steps: Sequence[float], allowed: float) -> float:

@@ -69,11 +69,11 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
 def _in_array(task: int, count: int, environment: Mapping[str, str], place: str) -> int:
     """Return the position of a task in an array such as ``0-14:2``, from 0; raise for numbers without a pattern."""
     first, last, step = (environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "STEP"))
-    at, apart = _integer(first or "0", place), _integer(step or "1", place) or 1
-    if (last and _integer(last, place) != at + (count - 1) * apart) or (task - at) % apart:
-        what = f"the {count} tasks are not numbered in steps of {apart} from {at}"
+    at, step_size = _integer(first or "0", place), _integer(step or "1", place) or 1
+    if (last and _integer(last, place) != at + (count - 1) * step_size) or (task - at) % step_size:
+        what = f"the {count} tasks are not numbered in steps of {step_size} from {at}"
         raise PerfgateError("shard-unknown", what, fix=f"set {OWN}=K/{count} in each task", place=place)
-    return (task - at) // apart
+    return (task - at) // step_size
 
 
 def parse_place(text: str, source: str) -> Place:
@@ -261,9 +261,9 @@ def _check_same_division(earlier: tuple[str, Shard], later: tuple[str, Shard]) -
     elif shard.split != first.split:
         text = f"{named(shard)} was divided by other costs than {named(first)} in {first_place}"
     elif shard.universe.cases != first.universe.cases:
-        apart = {name for name, _ in shard.universe.cases} ^ {name for name, _ in first.universe.cases}
+        unlike = {name for name, _ in shard.universe.cases} ^ {name for name, _ in first.universe.cases}
         text = (
-            f"{named(shard)} collected other tests than {named(first)} in {first_place}: {first_of(sorted(apart), 3)}"
+            f"{named(shard)} collected other tests than {named(first)} in {first_place}: {first_of(sorted(unlike), 3)}"
         )
     else:
         return

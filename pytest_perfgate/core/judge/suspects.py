@@ -112,8 +112,8 @@ def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Rulin
     if edited is None or edited.time <= trial.baseline.time:
         return None
     if not edited.explains(trial.baseline):
-        stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
-        text = f"{SLOWER}, and this change edits the baseline without a reason{stood}"
+        earlier = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
+        text = f"{SLOWER}, and this change edits the baseline without a reason{earlier}"
         return _ruling(suspicion, Outcome.REGRESSED, text, (trial.accepting(REASON),))
     return _if_agreeing(suspicion, trial, edited, SLOWER)
 
@@ -123,9 +123,9 @@ def _reason_out_of_reach(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not edited.explains(trial.baseline):
         return
-    if apart := incomparable(edited, trial.measurement, trial.context):
+    if reason := incomparable(edited, trial.measurement, trial.context):
         accepts = f'this change accepts {quantity(edited.time, Dimension.TIME)}, "{edited.why}"'
-        yield "why", f"{accepts}, which does not explain it: {apart}"
+        yield "why", f"{accepts}, which does not explain it: {reason}"
 
 
 def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
@@ -377,13 +377,13 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
     )
 
 
-def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -> Ruling | None:
+def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, keeps: bool) -> Ruling | None:
     """Leave it to two builds if only one of run and line was at the power limit, whose clock is 10 to 30 % lower."""
     # No history shows by how much for this code, but a clock explains no time that is more than twice as long. A run at
     # the limit that keeps to its limit nevertheless needs no excuse.
     now, clocks_explain = limited(trial.measurement.processes), suspicion.metric.value <= 1.0
     assert trial.baseline is not None
-    if now in (None, trial.baseline.limited) or (now and kept) or not clocks_explain:
+    if now in (None, trial.baseline.limited) or (now and keeps) or not clocks_explain:
         return None
     states = ("at the device's power limit", "below the device's power limit")
     then, here = states if trial.baseline.limited else states[::-1]
@@ -391,8 +391,8 @@ def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -
     if trial.paired is not None and trial.paired.decision is not Decision.NOT_SLOWER:
         return by_arms(suspicion, trial)
     if trial.paired is not None:
-        beside = plural(trial.paired.rounds, "round")
-        return _ruling(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} against {trial.paired.base}", ())
+        rounds = plural(trial.paired.rounds, "round")
+        return _ruling(suspicion, Outcome.PASSED, f"{text}; no slower in {rounds} against {trial.paired.base}", ())
     if trial.context.paired_available:
         return _ruling(suspicion, Outcome.SUSPECT, f"{text}; undecided: compare with the accepted commit", ())
     then_what = tuple(deciding(trial))

@@ -113,8 +113,8 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
-    meant = (own(match[1]) or _TIME_WORDS.get(match[1].casefold(), "")) if match[1] not in kinds else ""
-    if meant == match[1]:
+    metric = (own(match[1]) or _TIME_WORDS.get(match[1].casefold(), "")) if match[1] not in kinds else ""
+    if metric == match[1]:
         return own_kind(match[1]), match.end()
     if match[1] == CHANGE_WORD:
         start = Span(start=match.start(1), end=match.end(1))
@@ -124,7 +124,7 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
             "limit-unknown-metric",
             f"nothing produces a metric '{match[1]}'",
             Span(start=match.start(1), end=match.end(1)),
-            f"did you mean {meant!r}?" if meant else _near_metrics(match[1], kinds, in_test=own is not _no_figure),
+            f"did you mean {metric!r}?" if metric else _near_metrics(match[1], kinds, in_test=own is not _no_figure),
         )
     return kinds[match[1]], match.end()
 

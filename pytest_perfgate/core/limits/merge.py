@@ -35,9 +35,9 @@ def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
     return reduce(_overridden, (tuple(layer) for layer in layers), ())
 
 
-def _overridden(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    remaining = (_remaining_limit(limit, [n for n in near if n.key == limit.key]) for limit in far)
-    return (*(limit for limit in remaining if limit is not None), *near)
+def _overridden(outer: tuple[Limit, ...], inner: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    remaining = (_remaining_limit(limit, [n for n in inner if n.key == limit.key]) for limit in outer)
+    return (*(limit for limit in remaining if limit is not None), *inner)
 
 
 def _remaining_limit(limit: Limit, rivals: list[Limit]) -> Limit | None:

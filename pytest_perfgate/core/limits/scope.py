@@ -319,8 +319,10 @@ def check_change(
         demand = demand.replace("%", "pp") if kind.dimension is Dimension.FRACTION else demand
         head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
         what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
-        meant = written.text[sign.end :].strip().lstrip("+-−") if bound else "0"
-        fix = f"write {head} {'-' if right == '>=' and bound else ''}{meant}; to demand an improvement, {head} {demand}"
+        number = written.text[sign.end :].strip().lstrip("+-−") if bound else "0"
+        fix = (
+            f"write {head} {'-' if right == '>=' and bound else ''}{number}; to demand an improvement, {head} {demand}"
+        )
         raise written.fault("limit-direction", what, sign, fix)
 
 

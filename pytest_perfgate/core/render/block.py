@@ -65,8 +65,8 @@ def render_blocks(
     """Yield the blocks of several cases, one for all that lack a figure or a line alike; ``brief`` joins undecided."""
     open_ = [r for r in reports if brief and r.worst is Outcome.UNDECIDED]
     last = sorted(open_, key=slower_by, reverse=True)[_FEW:]
-    apart = {id(report) for report in last}
-    own = [report for report in reports if id(report) not in apart]
+    of_last = {id(report) for report in last}
+    own = [report for report in reports if id(report) not in of_last]
     groups = grouped(own, lambda report: lost_by(report) or (report.key, report.device))
     for first, *others in groups.values():
         also = _others([short_name(r.key) for r in others], width) if others else []
@@ -321,8 +321,8 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
     if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
         text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
         yield f"warning  {tiny} of {plural(len(shown), 'case')} {text}"
-    if far := sum(d.drifts_too_far for d in shown):
-        yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
+    if drifting := sum(d.drifts_too_far for d in shown):
+        yield f"warning  {drifting} of {plural(len(shown), 'case')} {TOO_FAR}"
 
 
 def _asks_for_time(decision: Proposal) -> bool:

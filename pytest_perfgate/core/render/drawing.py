@@ -289,9 +289,9 @@ def _separate_ticks(frame: Frame) -> list[tuple[float, float]]:
         gaps = [b - a - p - q for a, b, p, q in zip(middles, middles[1:], halves, halves[1:])]
         if all(gap > 6 for gap in gaps):
             return places
-    kept, end = list[tuple[float, float]](), -math.inf
+    separate, end = list[tuple[float, float]](), -math.inf
     for (tick, middle), half in zip(places, halves):
         if middle - half > end + 6:
-            kept.append((tick, middle))
+            separate.append((tick, middle))
             end = middle + half
-    return kept
+    return separate

@@ -86,8 +86,8 @@ def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
         for group in groups:
             marks.append(words(0, y, shortened(group.title, width), bold=True))
             room = (width - left - 2.0) * group.length / longest
-            drawn, y = _group(group, (left, max(room, 40.0)), y, narrow=narrow)
-            marks += drawn
+            group_marks, y = _group(group, (left, max(room, 40.0)), y, narrow=narrow)
+            marks += group_marks
         return complete_drawing(width, y, marks, alt)
 
     return responsive(name, draw, alt, (), [bar for group in groups for bar in _sparks(group, several=len(groups) > 1)])
@@ -186,9 +186,9 @@ def visible(spans: Spans, pixel: float) -> list[tuple[int, int]]:
     starts, ends = spans
     if not len(starts):
         return []
-    apart = np.append(True, starts[1:] - ends[:-1] > pixel / 2)
-    last = np.append(apart[1:], True)
-    return list(zip(starts[apart].tolist(), ends[last].tolist()))
+    separate = np.append(True, starts[1:] - ends[:-1] > pixel / 2)
+    last = np.append(separate[1:], True)
+    return list(zip(starts[separate].tolist(), ends[last].tolist()))
 
 
 def _words(group: Group, lane: Lane, place: tuple[float, float, float]) -> Iterator[str]:
@@ -229,11 +229,11 @@ def icicle(alt: str, root: Node) -> Picture:
         for shown in (key, [*key, ("other", _TOGETHER)]):
             marks, top = legend(shown, 0, width)
             top += 6 if shown else 0
-            drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
-            if not any(_TOGETHER in mark for _, mark in drawn):
+            nodes = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
+            if not any(_TOGETHER in mark for _, mark in nodes):
                 break
-        deep = max((depth for depth, _ in drawn), default=0)
-        marks += [mark for _, mark in drawn]
+        deep = max((depth for depth, _ in nodes), default=0)
+        marks += [mark for _, mark in nodes]
         return complete_drawing(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
     return responsive("tree", draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))

@@ -65,16 +65,16 @@ def render_entry(
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
     confirmed = {case.key for case in cases if any(v.rounds and v.outcome.value in _CONFIRMED for v in case.verdicts)}
     gated = {case.key for case in cases if any(v.figure is not None for v in case.verdicts)}
-    bare = [(key, m) for key, m in measured if key not in gated and shown(partial(_is_bare, m), lambda _: False)]
-    bare = bare if len(bare) >= _MANY else []
-    shared = {place_of(key, metrics) for key, metrics in bare}
+    time_only = [(key, m) for key, m in measured if key not in gated and shown(partial(_is_bare, m), lambda _: False)]
+    time_only = time_only if len(time_only) >= _MANY else []
+    shared = {place_of(key, metrics) for key, metrics in time_only}
     for key, metrics in measured:
         if place_of(key, metrics) not in shared:
             instead = partial(_unrendered_case, key)
             before_it = known.get(place_of(key, metrics))
             lines += shown(partial(_case_lines, key, metrics, before_it, confirmed=key in confirmed), instead)
             lines += [*_gated_lines(cases, metrics), ""]
-    lines += [*_bare_lines(bare, known, confirmed), ""] if bare else []
+    lines += [*_bare_lines(time_only, known, confirmed), ""] if time_only else []
     lines += [sections.rstrip(), ""] if sections else []
     by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
     written = {**kept, "Issues": "\n".join(filter(None, (kept.get("Issues", ""), *by_run)))}
@@ -106,13 +106,13 @@ def _is_bare(measurement: Measurement) -> bool:
 
 
 def _bare_lines(
-    bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous], confirmed: Collection[CaseKey]
+    time_only: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous], confirmed: Collection[CaseKey]
 ) -> Iterator[str]:
     """Yield one line for each case with only a time."""
-    places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
-    yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
+    places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in time_only)
+    yield from (f"### {len(time_only)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
     yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
-    for key, measurement in bare:
+    for key, measurement in time_only:
         own = f" ({printable(measurement.device.name)})" if len(places) > 1 else ""
         name = _one_line(f"{key}{own}").replace("|", "\\|")
         cells = partial(_bare_cells, measurement, before.get(place_of(key, measurement)), confirmed=key in confirmed)
@@ -314,8 +314,8 @@ def _section(case: CaseHistory, anchors: Anchors, detailed: Sequence[HistoryEntr
     line = f"{bars([s.time for s in entries])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, history_text(entries, changes), anchored(entries, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
-    drawn = (replace(timeline("Time", entries, changes, baseline), bars=()),) if entries[1:] else ()
-    return Section(title=title, blocks=(*paragraphs, *drawn, _entries_table(entries, baseline, changes), *own))
+    picture = (replace(timeline("Time", entries, changes, baseline), bars=()),) if entries[1:] else ()
+    return Section(title=title, blocks=(*paragraphs, *picture, _entries_table(entries, baseline, changes), *own))
 
 
 def _figure_blocks(entries: Sequence[HistoryEntry], line: Baseline) -> Iterator[Block]:

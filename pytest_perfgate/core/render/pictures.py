@@ -91,8 +91,8 @@ def distribution_picture(case: CaseReport, entries: Sequence[HistoryEntry] = ())
         return None
     then = [s.time for s in entries[-_KEPT:] if 0 < s.time < math.inf]
     references = levels(case.baseline)
-    drawn = [duration for durations in usual for duration in durations]
-    axis = _tight_axis([*drawn, *then, *(reference.time for reference in references)])
+    durations_shown = [duration for durations in usual for duration in durations]
+    axis = _tight_axis([*durations_shown, *then, *(reference.time for reference in references)])
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
     alt += f" after {plural(len(then), 'run')}" if then else ""
@@ -119,8 +119,8 @@ def _spark(numbers: Sequence[float], axis: Axis) -> str:
 def _without_slowest(durations: Sequence[float]) -> list[float]:
     """Return samples without the slowest hundredth, and those beyond three times the third quartile."""
     finite = sorted(d for d in durations if math.isfinite(d))
-    kept = finite[: max(1, math.ceil(len(finite) * 0.99))]
-    return [d for d in kept if d <= 3 * kept[len(kept) * 3 // 4]]
+    usual = finite[: max(1, math.ceil(len(finite) * 0.99))]
+    return [d for d in usual if d <= 3 * usual[len(usual) * 3 // 4]]
 
 
 def _binned(numbers: Sequence[float], axis: Axis) -> list[int]:

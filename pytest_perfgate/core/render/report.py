@@ -92,8 +92,8 @@ def headline(report: RunReport) -> str:
         return f"{failed:,} failed" if failed else "nothing measured"
     noted = sum(case.effect is Effect.WARN or case.worst is Outcome.ACCEPTED for case in report.cases)
     noted += sum(note.effect is Effect.WARN for note in report.notes)
-    kept = f"nothing failed, {noted:,} to look at" if noted else "all limits kept"
-    return f"{kept}, {idle:,} not measured" if idle else kept
+    result = f"nothing failed, {noted:,} to look at" if noted else "all limits kept"
+    return f"{result}, {idle:,} not measured" if idle else result
 
 
 def summary_line(report: RunReport) -> str:
@@ -262,9 +262,9 @@ def _then(case: CaseReport, verdict: Verdict) -> Cell:
     """Return the other arm's time if it was measured, else the accepted one."""
     if verdict.limit.compare is not Compare.FIGURE:
         return value_text(verdict.figure, getattr(verdict.metric, "noun", "")) if verdict.figure else None
-    beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
+    evidence = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
     baseline = verdict.baseline or case.baseline
-    return printable(beside.partition("  ")[0]) or (baseline.time if baseline and baseline.time else None)
+    return printable(evidence.partition("  ")[0]) or (baseline.time if baseline and baseline.time else None)
 
 
 def _measured(verdict: Verdict) -> str | None:
@@ -292,13 +292,13 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
         entries = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
         before = [entry for entry in entries if entry.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
-        drawn: list[Block | None] = [
+        candidates: list[Block | None] = [
             shown(partial(rounds_picture, case), _words),  # where there are any, they decided
             shown(partial(distribution_picture, case, before), _words),
             shown(partial(history_picture, case, entries), _words),
             *_figure_pictures(case, entries),
         ]
-        pictures = tuple(picture for picture in drawn if picture)
+        pictures = tuple(picture for picture in candidates if picture)
         if pictures:
             blocks.append(Section(title=title, blocks=pictures))
     return (*_roofline(cases), *blocks)
@@ -313,8 +313,8 @@ def _figure_pictures(case: CaseReport, entries: Sequence[HistoryEntry]) -> Itera
     for own, levels, of_figure, of in figure_levels(entries, case.baseline) if case.baseline else ():
         trend = Trend(own, of_figure, of=of, levels=levels)
         if len(trend.entries) >= 3:
-            drawn = [replace(entry, time=level) for entry, level in zip(trend.entries, trend.levels)]
-            yield timeline(f"{of.title} of {short_name(case.key)}", drawn, trend.changes, trend.accepted, of)
+            level_entries = [replace(entry, time=level) for entry, level in zip(trend.entries, trend.levels)]
+            yield timeline(f"{of.title} of {short_name(case.key)}", level_entries, trend.changes, trend.accepted, of)
 
 
 def _words(why: str) -> Block | None:

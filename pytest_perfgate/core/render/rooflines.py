@@ -137,10 +137,10 @@ class Label:
     y: float
     anchor: str
 
-    def covers(self, place: Place, beside: float) -> bool:
+    def covers(self, place: Place, margin: float) -> bool:
         wide = text_width(self.text)
         left = self.x - (wide if self.anchor == "end" else 0.0)
-        return left - beside < place[0] < left + wide + beside and self.y - 10 - beside < place[1] < self.y + 3 + beside
+        return left - margin < place[0] < left + wide + margin and self.y - 10 - margin < place[1] < self.y + 3 + margin
 
 
 def _by_rate(ceiling: Ceiling) -> list[tuple[str, float]]:
@@ -347,8 +347,8 @@ def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
         y = frame.y(time)
         yield f'<path class="{name}" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
         text = f"{name} {trend.of.text(time)}"
-        taken = any(-4 < y - frame.y(one) < 20 for one in trend.levels[-_DOTS:])  # by the newest runs, at the right
-        place = f'x="{_LEFT + 4}"' if taken else f'x="{_WIDE - _RIGHT - 4}" text-anchor="end"'
+        at_right = any(-4 < y - frame.y(one) < 20 for one in trend.levels[-_DOTS:])  # by the newest runs, at the right
+        place = f'x="{_LEFT + 4}"' if at_right else f'x="{_WIDE - _RIGHT - 4}" text-anchor="end"'
         yield f'<text {place} y="{y - 4:.0f}">{text}</text>'
 
 

@@ -60,8 +60,8 @@ def site_pages(
     for trend in trends:
         yield case_path(trend.device, trend.key), _case(site, trend, own.get((trend.device, trend.key), ()))
     for device, cases in grouped(trends, lambda trend: trend.device).items():
-        beside = [series for case in cases for series in own.get((device, case.key), ())]
-        yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
+        same_names = [series for case in cases for series in own.get((device, case.key), ())]
+        yield f"{device_path(device)}/index.html", _device(site, device, cases, same_names)
 
 
 def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]] = ()) -> str:
@@ -110,8 +110,8 @@ def _commit(site: Site, commit: str) -> Markup:
     return Markup(text, kind="s")
 
 
-def _link(key: CaseKey, to: str, beside: str = "") -> Markup:
-    return Markup(f'<a href="{escape(to)}">{label(str(key))}</a>{escape(f" {beside}".rstrip())}')
+def _link(key: CaseKey, to: str, note: str = "") -> Markup:
+    return Markup(f'<a href="{escape(to)}">{label(str(key))}</a>{escape(f" {note}".rstrip())}')
 
 
 def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
@@ -318,12 +318,12 @@ def _cards(site: Site, trend: Trend) -> Iterator[str]:
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
         if line is not None and line.time > 0:
             since = ": ".join(filter(None, (line.when[:10], printable(line.why))))
-            beside = f"now {trend.of.step(line.time, now)}{'; ' if since else ''}{since}"
-            cards.append((name, trend.of.text(line.time), escape(beside)))
+            note = f"now {trend.of.step(line.time, now)}{'; ' if since else ''}{since}"
+            cards.append((name, trend.of.text(line.time), escape(note)))
     if trend.changes:
         at = trend.entries[trend.changes[-1].index]
         cards.append(("last step", _step(trend).html, f"{_commit(site, at.commit).html} {escape(at.when[:10])}"))
-    shown = (f"<div><dt>{name}</dt><dd>{text}</dd><p>{beside}</p></div>" for name, text, beside in cards)
+    shown = (f"<div><dt>{name}</dt><dd>{text}</dd><p>{note}</p></div>" for name, text, note in cards)
     yield f'<dl class="cards">{"".join(shown)}</dl>'
 
 

@@ -77,27 +77,29 @@ _LEAST = 40
 """The least width for bars."""
 
 
-def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
+def picture_lines(picture: Picture, room: int) -> Iterator[str]:
     """Yield the sentence, and bars if they fit: labels to the left, lengths, text to the right."""
     from pytest_perfgate.core.render.charts import with_shorter_sparkline
 
-    if not drawn.bars or room < _LEAST:
-        yield f"[{drawn.alt}]"
+    if not picture.bars or room < _LEAST:
+        yield f"[{picture.alt}]"
         return
-    yield drawn.alt
-    label = min(room // 3, max((display_width(bar.label) for bar in drawn.bars if bar.parts or bar.text), default=0))
-    beside = max(display_width(bar.text) for bar in drawn.bars)
-    wide = room - label - beside - 4 if any(bar.parts for bar in drawn.bars) else 0
-    used = [at for at in range(len(drawn.key)) if any(len(bar.parts) > at and bar.parts[at] > 0 for bar in drawn.bars)]
-    if wide >= 10 and len(drawn.key) > 1:
-        yield "  ".join(f"{_GLYPHS[at]} {drawn.key[at]}" for at in used)
-    for bar in drawn.bars:
+    yield picture.alt
+    label = min(room // 3, max((display_width(bar.label) for bar in picture.bars if bar.parts or bar.text), default=0))
+    widest = max(display_width(bar.text) for bar in picture.bars)
+    wide = room - label - widest - 4 if any(bar.parts for bar in picture.bars) else 0
+    used = [
+        at for at in range(len(picture.key)) if any(len(bar.parts) > at and bar.parts[at] > 0 for bar in picture.bars)
+    ]
+    if wide >= 10 and len(picture.key) > 1:
+        yield "  ".join(f"{_GLYPHS[at]} {picture.key[at]}" for at in used)
+    for bar in picture.bars:
         if not bar.parts and not bar.text:
             yield bar.label
             continue
         name = bar.label if display_width(bar.label) <= label else f"{bar.label[: label - 1]}…"
         lengths = f"{_lengths(bar.parts, wide)}  " if wide >= 10 else ""
-        text = with_shorter_sparkline(bar.text, label + beside + 2 - room)
+        text = with_shorter_sparkline(bar.text, label + widest + 2 - room)
         yield f"{name}{' ' * (label - display_width(name))}  {lengths}{text}"
 
 
@@ -175,9 +177,9 @@ def _stacked_columns(table: Table, room: int) -> Iterator[list[int]]:
 
 def _stacked_figures(table: Table, width: int, above: Sequence[int], heads: int) -> Iterator[str]:
     """Yield figures below their full name, with heads of one line or two; rows of one name share it."""
-    beside = [at for at in range(len(table.columns)) if at not in above]
-    columns, rows = [table.columns[at] for at in beside], shown_rows(table)
-    figures = [_clipped([row[at] for at in beside]) for row in rows]
+    remaining = [at for at in range(len(table.columns)) if at not in above]
+    columns, rows = [table.columns[at] for at in remaining], shown_rows(table)
+    figures = [_clipped([row[at] for at in remaining]) for row in rows]
     parts = [(heading(c).rpartition(" ") if heads > 1 else ("", "", heading(c))) for c in columns]
     names = [[part[0] for part in parts]] * (heads - 1) + [[part[2] for part in parts]]
     lines = [f"  {line}" for line in _aligned([*names, *figures], columns, heads)]

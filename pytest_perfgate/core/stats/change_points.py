@@ -226,8 +226,8 @@ def _farthest(sums: Array, parts: tuple[Places, Places]) -> tuple[float, tuple[i
 
 def _deviations(sums: Array, m: Places, count: int) -> Array:
     """Return how far sums of so many ranks are from their mean, in standard deviations."""
-    apart: Array = np.abs(sums - m * (count + 1) / 2) / np.sqrt(m * (count - m) * (count + 1) / 12)
-    return apart
+    deviations: Array = np.abs(sums - m * (count + 1) / 2) / np.sqrt(m * (count - m) * (count + 1) / 12)
+    return deviations
 
 
 @lru_cache(maxsize=256)

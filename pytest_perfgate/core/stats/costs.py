@@ -85,15 +85,15 @@ class TimeLeft:
         self._expected = {case.nodeid: known.get(case.nodeid, _most_s(case)) for case in cases}
         self._learnt = all(case.nodeid in known for case in cases) and STARTING in known
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
-        self._taken: dict[str, list[float]] = {case.nodeid: [] for case in cases}
+        self._seconds: dict[str, list[float]] = {case.nodeid: [] for case in cases}
         self._start_s = known.get(STARTING, START_S)
         self._started, self._first_s = 0, 0.0  # rounds that have begun, and what the first start took
 
     def note(self, number: int, nodeid: str, took_s: float, *, last: bool) -> None:
         """Note that a case has finished a round, possibly its last."""
-        self._taken[nodeid].append(took_s)
+        self._seconds[nodeid].append(took_s)
         if last:
-            self._rounds[nodeid] = len(self._taken[nodeid])
+            self._rounds[nodeid] = len(self._seconds[nodeid])
         if number >= self._started:
             self._started = number + 1
             beside_s = max(0.0, self._clock() - self._begun - self._sampled_s)
@@ -107,12 +107,12 @@ class TimeLeft:
     @property
     def learnt(self) -> bool:
         """Return whether it is based on more than guesses: on an earlier run, or on every case run once."""
-        return self._learnt or all(self._taken.values())
+        return self._learnt or all(self._seconds.values())
 
     @property
     def left_s(self) -> float:
         """Return the remaining seconds, at the present rate of parallel devices."""
-        left = {nodeid: max(0, rounds - len(self._taken[nodeid])) for nodeid, rounds in self._rounds.items()}
+        left = {nodeid: max(0, rounds - len(self._seconds[nodeid])) for nodeid, rounds in self._rounds.items()}
         sampling = sum(rounds * self._cost_s(nodeid) for nodeid, rounds in left.items())
         starting = (max(self._rounds.values(), default=0) - self._started) * self._start_s
         at_once = max(1.0, self._sampled_s / max(self._clock() - self._begun, 1e-9))
@@ -120,10 +120,10 @@ class TimeLeft:
 
     @property
     def _sampled_s(self) -> float:
-        return sum(map(sum, self._taken.values()))
+        return sum(map(sum, self._seconds.values()))
 
     def _cost_s(self, nodeid: str) -> float:
-        costs = self._taken[nodeid]
+        costs = self._seconds[nodeid]
         return fmean(costs) if costs else self._expected[nodeid]
 
 
@@ -268,7 +268,7 @@ def _spread(costs: Mapping[str, float], count: int, alone: Collection[str]) -> d
 
 
 _ROOM = 1.1
-"""How many tests beyond its part a shard takes before the next one is tried."""
+"""How many tests unreached its part a shard takes before the next one is tried."""
 
 
 def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
@@ -331,32 +331,32 @@ class Allotment:
     """Rounds by case, and the cases that the budget does not reach."""
 
     rounds: Mapping[str, int]
-    beyond: Mapping[str, NeededRounds]
+    unreached: Mapping[str, NeededRounds]
     cost: float  # in seconds, including the starts of processes
 
 
-def allotted(wants: Mapping[str, NeededRounds], left_s: float, start_s: float) -> Allotment:
+def allotted(needs: Mapping[str, NeededRounds], left_s: float, start_s: float) -> Allotment:
     """Allot rounds: suspects first, then the rest, in each group those nearest to a decision."""
     # A round starts its processes once for all its cases, so sharing rounds costs less.
-    granted, beyond, most, total = dict[str, int](), dict[str, NeededRounds](), 0, 0.0
-    for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].likely_cost)):
+    granted, unreached, most, total = dict[str, int](), dict[str, NeededRounds](), 0, 0.0
+    for name, want in sorted(needs.items(), key=lambda pair: (not pair[1].suspected, pair[1].likely_cost)):
         rounds, cost = max(most, want.rounds), total + want.cost
         if rounds * start_s + cost <= left_s:
             granted[name], most, total = want.rounds, rounds, cost
         else:
-            beyond[name] = want
-    return Allotment(rounds=granted, beyond=beyond, cost=most * start_s + total)
+            unreached[name] = want
+    return Allotment(rounds=granted, unreached=unreached, cost=most * start_s + total)
 
 
-def waiting(wants: Mapping[str, NeededRounds], left_s: float, start_s: float) -> frozenset[str]:
+def waiting(needs: Mapping[str, NeededRounds], left_s: float, start_s: float) -> frozenset[str]:
     """Return the tests that wait until cheaper ones are decided, because the budget may be too short for all."""
     # A test waits if its round takes longer than one round of all cheaper tests, unless it reads slower and they do
     # not: otherwise they could reach the end of the budget undecided. Costs are guesses, so twice their sum has to fit.
-    if 2 * cost_of(wants.values(), start_s) <= left_s:
+    if 2 * cost_of(needs.values(), start_s) <= left_s:
         return frozenset()
     late = set()
-    for name, want in wants.items():
-        cheaper = [o.seconds for o in wants.values() if o.seconds < want.seconds and o.suspected >= want.suspected]
+    for name, want in needs.items():
+        cheaper = [o.seconds for o in needs.values() if o.seconds < want.seconds and o.suspected >= want.suspected]
         if cheaper and want.seconds > start_s + math.fsum(cheaper):
             late.add(name)
     return frozenset(late)
@@ -368,16 +368,16 @@ TURNS = 26
 
 def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], rounds: int) -> dict[str, NeededRounds]:
     """Return what each test needs before its first round: by the last comparison, or by its own measured time."""
-    wants: dict[str, NeededRounds] = {}
+    needs: dict[str, NeededRounds] = {}
     for report in reports:
         nodeid, measured = report.key.nodeid, report.measurement
         times = [metric.value for metric in measured.metrics.find("time")[:1]] if measured is not None else []
         took_s = max([PAIR_TEST_S, *[TURNS * time / 1e9 for time in times]])
         slow = any(verdict.outcome in {Outcome.SUSPECT, Outcome.REGRESSED} for verdict in report.verdicts)
-        before = wants.get(nodeid, NeededRounds(rounds=rounds, seconds=0.0, suspected=False))
+        before = needs.get(nodeid, NeededRounds(rounds=rounds, seconds=0.0, suspected=False))
         seconds = known.get(f"{PAIRED} {nodeid}", before.seconds + took_s)
-        wants[nodeid] = NeededRounds(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
-    return wants
+        needs[nodeid] = NeededRounds(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
+    return needs
 
 
 def known_wants(nodeids: Iterable[str], known: Mapping[str, float], rounds: int) -> dict[str, NeededRounds]:
@@ -386,7 +386,7 @@ def known_wants(nodeids: Iterable[str], known: Mapping[str, float], rounds: int)
     return {nodeid: NeededRounds(rounds=rounds, seconds=cost, suspected=False) for nodeid, cost in costs.items()}
 
 
-def cost_of(wants: Iterable[NeededRounds], start_s: float) -> float:
+def cost_of(needs: Iterable[NeededRounds], start_s: float) -> float:
     """Return the seconds of rounds that are run together."""
-    wants = list(wants)
-    return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
+    needs = list(needs)
+    return max((want.rounds for want in needs), default=0) * start_s + math.fsum(want.cost for want in needs)

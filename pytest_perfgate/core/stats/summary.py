@@ -230,10 +230,10 @@ def _fraction(x: float, a: float, b: float) -> float:
     c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 500):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        even_term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd_term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         before = value
-        for term in (even, odd):
+        for term in (even_term, odd_term):
             d = 1 / _nonzero(1 + term * d)
             c = _nonzero(1 + term / c)
             value *= c * d

@@ -164,7 +164,7 @@ class ScriptedChild:
         samples = Samples(
             durations=times,
             cpu=times,
-            timer=plan.leaning or near,
+            timer=plan.earlier_timer or near,
             stop=Stop.BUDGET,
             batch=plan.calls or 1,
             discarded=lost,
@@ -204,7 +204,7 @@ class ScriptedChild:
         self._out.append(
             Ready(nodeid=self._left[0])
             if self._left
-            else Bye(modules=self._world.modules.get(self.label, ()), beside=self._world.beside.get(self.label, ()))
+            else Bye(modules=self._world.modules.get(self.label, ()), loaded=self._world.beside.get(self.label, ()))
         )
 
 

@@ -268,7 +268,7 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(
     ) -> tuple[str, ...]:
         comparison: Any = SimpleNamespace(
             arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case},
-            bare={case.nodeid: ()} if bare else {}, beside={case.nodeid: loads}, own=OwnFiles(None),
+            outside={case.nodeid: ()} if bare else {}, loaded={case.nodeid: loads}, own=OwnFiles(None),
             rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
             stage=SimpleNamespace(overlaid=overlaid), same=same,
         )  # fmt: skip

@@ -44,16 +44,16 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
         world = World(time=slower("", 0.06), modules=nothing, beside=neighbours)
         comparison, results, _ = compared(world, content=content)
         assert comparison.problems == {}
-        assert (bool(comparison.bare), {paired.same for paired in results.values()}) == (bare, {code})
+        assert (bool(comparison.outside), {paired.same for paired in results.values()}) == (bare, {code})
         calls = {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in results.items()}
         completed = with_files(calls, comparison, ("t.py",), tmp_path, None)
         edited = ("tests/helper.py",) if bare else ()
-        assert {(paired.bare, paired.edited) for paired in completed.values()} == {(bare, edited)}
+        assert {(paired.outside, paired.edited) for paired in completed.values()} == {(bare, edited)}
 
 
 def test_one_arm_alone_that_loads_nothing_of_the_package_is_still_a_problem() -> None:
     comparison, results, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
-    assert comparison.bare == set()
+    assert comparison.outside == set()
     assert {len(paired.problems) for paired in results.values()} == {1}
 
 
@@ -251,8 +251,8 @@ def test_what_finished_rounds_loaded_is_taken_up_with_them(
     first, *_ = compared(world, content=("x", "x"))
     again = Comparison(first.arms, cases(3), staged(world, [], []), Design())
     again.resume(first.rounds)
-    assert again.beside == {f"t.py::test_{n}": ("tests/helper.py",) for n in range(3)}
-    assert again.bare == ({*again.beside} if bare else set())
+    assert again.loaded == {f"t.py::test_{n}": ("tests/helper.py",) for n in range(3)}
+    assert again.outside == ({*again.loaded} if bare else set())
     assert again.same is same
 
 

@@ -181,10 +181,10 @@ def test_of_many_that_stay_short_some_are_named() -> None:
     [(0.06, "--perfgate-rounds=15, or a quieter machine"), (0.5, "a quieter machine")],
 )
 def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: float, remedy: str) -> None:
-    one = NoisyCall(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
+    one = NoisyCall(key=CaseKey(nodeid="t.py::one"), half_width=half, requested=0.05, processes=10)
     assert one.advice_to_detect == remedy
     assert not one.machine_busy
-    assert replace(one, beside=0.8).machine_busy
+    assert replace(one, busy=0.8).machine_busy
 
 
 class SpeedupBench(Bench):

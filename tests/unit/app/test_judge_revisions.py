@@ -59,7 +59,7 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     (report,) = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
     assert report.outcome is Outcome.MOVED
     assert report.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
-    bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
+    bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, outside=True))
     assert bare.verdicts[0].evidence[-1] == (
         "builds",
         "it loads nothing of the package: base and head are the same, except for programs that it starts",

@@ -85,11 +85,11 @@ def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -
     def measured(side: int, plan: Plan) -> Samples:
         plans.append(plan)
         own = "cupti" if side == HEAD else "events"
-        return Samples(durations=(1e5,) * 20, timer=plan.leaning or own, stop=Stop.COUNT)
+        return Samples(durations=(1e5,) * 20, timer=plan.earlier_timer or own, stop=Stop.COUNT)
 
     base, head = Turns(measured, TurnTiming(), (BASE, HEAD), alike=False).sample(Plan())
     assert (base.timer, head.timer) == ("cupti", "cupti")
-    assert {plan.leaning for plan in plans[2:]} == {"cupti"}
+    assert {plan.earlier_timer for plan in plans[2:]} == {"cupti"}
 
 
 @pytest.mark.parametrize("alike", [True, False])

@@ -57,7 +57,7 @@ class Child:
         elif isinstance(command, Measure):
             nodeid = self.cases[0].nodeid
             self.spawner.note(self, nodeid)
-            self.spawner.leanings.append(command.plan.leaning)
+            self.spawner.earlier_timers.append(command.plan.earlier_timer)
             self.answers.append(Taken(key=CaseKey(nodeid=nodeid), samples=SAMPLES))
         else:
             case = self.cases.pop(0)
@@ -95,7 +95,7 @@ class ScriptedSpawner:
         self.ran, self.hangs, self.hanging = [], False, threading.Event()
         self.together: threading.Barrier | None = None
         self.leases, self.spawned = (), 0
-        self.leanings: list[str] = []
+        self.earlier_timers: list[str] = []
         self.untouched, self.children, self.spawned_after = True, [], []
 
     def spawn(self, spec):
@@ -170,7 +170,7 @@ def test_lanes_measure_at_the_same_time_each_on_its_own_device(spawner) -> None:
 def test_children_of_a_lane_run_next_to_its_device(spawner, count: int) -> None:
     rounds, fleet = prepared(spawner, [case("gpu", runtime="torch")], cards(count))
     near: list[tuple[str, ...]] = []
-    fleet = replace(fleet, near=lambda some: near.append(tuple(one.uuid for one in some)) or {"SEES": "near"})
+    fleet = replace(fleet, near_cores=lambda some: near.append(tuple(one.uuid for one in some)) or {"SEES": "near"})
     run_spread(rounds, [case("gpu", runtime="torch")], fleet)
     assert near == [(f"GPU-H200{at}",) for at in range(count)]
     assert spawner.where("t.py::gpu") == {"near"}
@@ -178,7 +178,7 @@ def test_children_of_a_lane_run_next_to_its_device(spawner, count: int) -> None:
 
 def test_a_later_round_is_told_the_timer_of_the_first(spawner) -> None:
     measured(spawner, [case("gpu", rounds=3)], ())
-    assert spawner.leanings == ["", "graph", "graph"]
+    assert spawner.earlier_timers == ["", "graph", "graph"]
 
 
 def test_all_devices_are_leased_while_lanes_run_and_named_without_their_mark(spawner) -> None:

@@ -137,7 +137,7 @@ def ended(*, exitstatus: int = 0, ci: str = "true", **fields: Any) -> tuple[int,
         stash={STARTED_WITH: {"CI": ci}}, pluginmanager=SimpleNamespace(get_plugin=plugins.get)
     )
     defaults = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": [],
-             "cases": {"test_a": None}, "heard": {"test_a"}, "complete": True, "mode": Mode.FULL}  # fmt: skip
+             "cases": {"test_a": None}, "reported_tests": {"test_a"}, "complete": True, "mode": Mode.FULL}  # fmt: skip
     session_state: Any = SimpleNamespace(**{**defaults, **fields})
     keep_failing(session_state, config)
     return int(plugins["session"].exitstatus), "".join(lines)
@@ -151,10 +151,10 @@ def test_a_failed_verdict_outlasts_who_ends_the_run_with_0() -> None:
 
 
 def test_a_run_that_ends_early_with_0_fails_in_ci() -> None:
-    early = {"judged": set(), "heard": set(), "complete": False}
+    early = {"judged": set(), "reported_tests": set(), "complete": False}
     code, text = ended(**early)
     assert (code, "1 gated test did not run" in text) == (pytest.ExitCode.TESTS_FAILED, True)
-    for fine in ({"complete": True}, {"mode": Mode.OFF}, {"heard": {"test_a"}}, {"ci": ""}):
+    for fine in ({"complete": True}, {"mode": Mode.OFF}, {"reported_tests": {"test_a"}}, {"ci": ""}):
         assert ended(**{**early, **fine}) == (0, "")
 
 
@@ -178,7 +178,7 @@ SLOWER_CASE, KEPT_CASE = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test
 
 def session_state(policy: Policy = CI, **fields: Any) -> Any:
     gate_judge = SimpleNamespace(context=SimpleNamespace(policy=policy))
-    defaults = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
+    defaults = {"cases": {"test_a": None}, "reports": {}, "reported_tests": set(), "complete": True, "mode": Mode.FULL}
     return SimpleNamespace(gate_judge=gate_judge, **{**defaults, **fields})
 
 

@@ -103,7 +103,7 @@ def test_a_call_is_told_the_timer_that_it_was_measured_with_before() -> None:
     child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
     list(conversation(child, ChildJob(cases=(case,)), 1.0, {KEY: "graph"}.get))
-    assert sent[-1] == Measure(plan=replace(SHORT, leaning="graph"))
+    assert sent[-1] == Measure(plan=replace(SHORT, earlier_timer="graph"))
 
 
 class Noted:

@@ -266,7 +266,7 @@ def test_a_long_round_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
     terminal = Terminal(live=False)
     progress = progress_on(terminal)
     for number in range(7):
-        progress.met(f"round 1 of 3, test {number + 1} of 90", number + 1, "t.py::test_x")
+        progress.show_pair(f"round 1 of 3, test {number + 1} of 90", number + 1, "t.py::test_x")
         now[0] += 25.0
     assert [line.partition(",")[2][6:8].strip() for line in terminal.lines[1:]] == ["1", "4", "7"]
 
@@ -290,7 +290,7 @@ def test_rounds_of_two_arms_are_shown_as_they_end(live: bool) -> None:
     terminal = Terminal(live=live)
     progress = progress_on(terminal)
     for at in (1, 2):
-        progress.met(f"round 3 of 10, test {at} of 2", at, f"t.py::test_{at}")
+        progress.show_pair(f"round 3 of 10, test {at} of 2", at, f"t.py::test_{at}")
     last = screen(terminal.file.getvalue())[-1 if live else -2]
     assert last == f"perfgate: round 3 of 10, test {1 + live} of 2: t.py::test_{1 + live}"[: 49 if live else None]
 

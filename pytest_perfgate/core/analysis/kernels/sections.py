@@ -131,8 +131,8 @@ def _resource_rows(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator
     room = quantity(carved.value if carved else sm.smem_bytes, Dimension.BYTES) + (" configured" if carved else "")
     registers = facts.resources.registers if facts.resources else 0
     warps = -(-fit.threads // WARP)
-    kept = quantity(sm.smem_reserved, Dimension.BYTES)
-    reserved = f" ({kept} of it the driver's)" if fit.shared > sm.smem_reserved else ", the driver's"
+    by_driver = quantity(sm.smem_reserved, Dimension.BYTES)
+    reserved = f" ({by_driver} of it the driver's)" if fit.shared > sm.smem_reserved else ", the driver's"
     yield "Registers", f"{fit.registers * warps:,} ({registers} a thread)", f"{sm.registers:,}", limits["registers"]
     yield (
         "Shared memory",

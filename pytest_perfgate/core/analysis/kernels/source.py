@@ -61,12 +61,12 @@ def _blocks(facts: KernelFacts) -> Iterator[Block]:
     shown = [line for line in hottest if line.samples]
     share = sum(line.samples or 0.0 for line in shown) / total
     columns = [column for column in _COLUMNS if any(column.cell(line) for line in shown)]
-    bare = "" if any(line.text for line in shown) else " The report holds no machine code, only where it was sampled."
+    hint = "" if any(line.text for line in shown) else " The report holds no machine code, only where it was sampled."
     yield Table(
         columns=(Column(name="share", dimension=_PART, digits=3), *(c.column for c in columns)),
         rows=tuple(((line.samples or 0.0) / total, *(c.cell(line) or c.otherwise for c in columns)) for line in shown),
         title="Hottest instructions",
-        note=f"{len(shown)} of {len(facts.lines)} instructions, {share * 100:.0f} % of {total:,.0f} samples.{bare}",
+        note=f"{len(shown)} of {len(facts.lines)} instructions, {share * 100:.0f} % of {total:,.0f} samples.{hint}",
     )
     if any(line.place for line in facts.lines):
         yield _by_source(facts, total)

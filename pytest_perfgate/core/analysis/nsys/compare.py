@@ -259,8 +259,8 @@ def _overlaps(before: Job, after: Job) -> Table:
     ]
     rows: list[tuple[Cell, ...]] = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
-        (old, bare), (new, now) = (side.get(key, (None, None)) for side in sides)
-        rows.append((*key, bare, now, old, new))
+        (old, exposed_before), (new, exposed_after) = (side.get(key, (None, None)) for side in sides)
+        rows.append((*key, exposed_before, exposed_after, old, new))
     columns = Column.header(
         "rank | stage | exposed before_ns: time | exposed after_ns: time | "
         "overlap before: fraction | overlap after: fraction"

@@ -72,11 +72,11 @@ def lanes(recorded: ExportContent, windows: Mapping[Rank, Window], reading: Read
 
 def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) -> tuple[NDArray[np.bool_], int, int]:
     """Return which kernels count, the time of theirs that does not, and how many cross an edge."""
-    mine = (kernels.pid == rank.pid) & (kernels.device == rank.device)
+    of_rank = (kernels.pid == rank.pid) & (kernels.device == rank.device)
     if whole_only:
-        mine &= kernels.start >= 0
-    touches = mine & (kernels.start < window.end) & (kernels.end > window.start)
-    wholly = mine & (kernels.start >= window.start) & (kernels.end <= window.end)
+        of_rank &= kernels.start >= 0
+    touches = of_rank & (kernels.start < window.end) & (kernels.end > window.start)
+    wholly = of_rank & (kernels.start >= window.start) & (kernels.end <= window.end)
     straddles = touches & ~wholly
     total = int(np.sum((kernels.end - kernels.start)[straddles]))
     if whole_only:
@@ -220,13 +220,13 @@ def contexts(ranges: Ranges, label: Ints, when: Ints, thread: Ints) -> Ints:
     named = label[ranges.text] >= 0 if len(ranges) else np.zeros(0, dtype=bool)
     rows = np.flatnonzero(named)
     for tid in np.unique(thread[thread >= 0]):
-        mine = rows[ranges.tid[rows] == tid]
+        of_thread = rows[ranges.tid[rows] == tid]
         here = np.flatnonzero(thread == tid)
         low, high = when[here].min(), when[here].max()
-        mine = mine[(ranges.start[mine] <= high) & (ranges.end[mine] >= low)]
-        if len(mine):
-            at = innermost(ranges.start[mine], ranges.end[mine], when[here])
-            codes[here] = np.where(at >= 0, label[ranges.text[mine[np.maximum(at, 0)]]], -1)
+        of_thread = of_thread[(ranges.start[of_thread] <= high) & (ranges.end[of_thread] >= low)]
+        if len(of_thread):
+            at = innermost(ranges.start[of_thread], ranges.end[of_thread], when[here])
+            codes[here] = np.where(at >= 0, label[ranges.text[of_thread[np.maximum(at, 0)]]], -1)
     return codes
 
 

@@ -30,8 +30,8 @@ def metrics(job: Job) -> MetricSet:
         collected += _kernels(result)
         for row in (row for row in result.overlaps if row.lasts):
             collected += _overlap(row, scope(result, row), original=job.reading.original)
-        if result.whole is not None and result.whole.lasts:
-            collected += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
+        if result.comm is not None and result.comm.lasts:
+            collected += _overlap(result.comm, labels(rank=result.rank.name), original=job.reading.original)
         absent += _missing(result)
     collected += _balances(job)
     return MetricSet(metrics=tuple(collected), absent=tuple(absent))
@@ -86,13 +86,13 @@ def _rank(result: RankResult) -> Iterator[Metric]:
         ("exposed_memcpy", time.exposed_copies_ns, _TIME),
         ("barrier", sum(row.barrier_ns for row in result.streams), _TIME),
         ("straddling", result.lane.cut, _TIME),
-        ("exposed_share", time.exposed_comm_ns / window if result.whole and result.whole.lasts else None, _PART),
+        ("exposed_share", time.exposed_comm_ns / window if result.comm and result.comm.lasts else None, _PART),
         ("launch_share", result.launch_ns / window if result.launch_ns is not None else None, _PART),
         ("sync_time", result.sync_ns, _TIME),
         ("sync_share", result.sync_ns / window if result.sync_ns is not None else None, _PART),
         ("sync_count", result.sync_count, _COUNT),
         ("window_coverage", result.lane.window.covers, _PART),
-        ("step_to_step", result.lane.window.apart, _TIME),
+        ("step_to_step", result.lane.window.between_starts, _TIME),
     )
     where = labels(rank=result.rank.name)
     for name, number, dimension in values:
@@ -129,7 +129,7 @@ def _missing(result: RankResult) -> Iterator[Absent]:
     yield from (Absent(name=name, labels=where, why=why) for name, why in lacking)
     staged = [row for row in result.overlaps if not row.outside]
     silent = {*dict(result.compute), *(row.stage for row in staged)} - {row.stage for row in staged if row.lasts}
-    if result.whole is None or not result.whole.lasts:
+    if result.comm is None or not result.comm.lasts:
         why = f"rank {name_of_rank} has no communication in the window {window}"
         yield from (Absent(name=name, labels=where, why=why, code=SILENT) for name in (*_ASKED, "exposed_share"))
     for stage in sorted(silent):
@@ -221,8 +221,8 @@ def findings(job: Job) -> tuple[Finding, ...]:
 def window_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     """Yield each part other than computation, of the rank with most of it, and short kernels."""
     there = [result for result in ranks if len(result.lane.kernels)]
-    beside = [finding for at in range(3) if there for finding in _part_outside(there, at)]
-    yield from sorted(beside, key=lambda finding: -finding.gain.high if finding.gain else 0.0)
+    findings = [finding for at in range(3) if there for finding in _part_outside(there, at)]
+    yield from sorted(findings, key=lambda finding: -finding.gain.high if finding.gain else 0.0)
     for result in there:
         yield from _short_windows(result)
 
@@ -352,9 +352,9 @@ def _hidden(job: Job) -> str:
     its = "its window" if len(job.ranks) == 1 else "their windows"
     if not talk:
         return f"{ranks} ran no communication in {its}, so there is no overlap."
-    bare = sum(result.time.exposed_comm_ns for result in job.ranks)
-    hidden = quantity(1 - bare / talk, _PART)
-    hid = f"Computation hid {hidden} of that; {quantity(bare, _TIME)} was exposed."
+    exposed = sum(result.time.exposed_comm_ns for result in job.ranks)
+    hidden = quantity(1 - exposed / talk, _PART)
+    hid = f"Computation hid {hidden} of that; {quantity(exposed, _TIME)} was exposed."
     return f"{ranks} communicated for {quantity(talk, _TIME)} in {its}. {hid}"
 
 
@@ -369,7 +369,7 @@ def _worst(job: Job) -> str:
     if barrier:
         part = "All" if barrier == sum(r.time.communication_ns for r in job.ranks) else quantity(barrier, _TIME)
         return f"{part} of it ran on streams that also compute, and held up their other kernels."
-    if any(result.whole is not None for result in job.ranks):
+    if any(result.comm is not None for result in job.ranks):
         return "None of it was exposed."
     return _longest(job)
 

@@ -172,7 +172,7 @@ def result(lane: RankLane, launches: TimedCalls | None = None, waits: TimedCalls
         lane=lane,
         streams=streams(lane),
         overlaps=overlaps(lane),
-        whole=all_communication(lane),
+        comm=all_communication(lane),
         time=times(lane),
         compute=computation_by_stage(lane),
         launch_ns=launching,
@@ -184,16 +184,16 @@ def result(lane: RankLane, launches: TimedCalls | None = None, waits: TimedCalls
 def _launching(lane: RankLane, launches: TimedCalls) -> int | None:
     """Return the launch time in the window; ``None`` if the process launched nothing in it."""
     process, start, end = launches
-    window, mine = lane.window, process == lane.rank.pid
-    start, end = np.clip(start[mine], window.start, window.end), np.clip(end[mine], window.start, window.end)
-    return intervals.covered(start, end) if mine.any() else None
+    window, of_rank = lane.window, process == lane.rank.pid
+    start, end = np.clip(start[of_rank], window.start, window.end), np.clip(end[of_rank], window.start, window.end)
+    return intervals.covered(start, end) if of_rank.any() else None
 
 
 def _waiting(lane: RankLane, waits: TimedCalls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return start and end of the waits of this process."""
     process, start, end = waits
-    mine = process == lane.rank.pid
-    return start[mine], end[mine]
+    of_rank = process == lane.rank.pid
+    return start[of_rank], end[of_rank]
 
 
 def _inside(lane: RankLane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:

@@ -113,17 +113,17 @@ def _anchored(
     process, result = pid_of(ranges.tid[rows]), dict[Rank, Window]()
     spans = {(extent.pid, extent.device): extent for extent in extents()} if len(rows) else {}
     for rank in ranks:
-        mine = rows[process == rank.pid]
-        if len(mine):
-            mine = mine[np.argsort(ranges.start[mine], kind="stable")]
-            middle = mine[len(mine) // 2]
-            start, end = ranges.start[mine], ranges.end[mine]
+        own = rows[process == rank.pid]
+        if len(own):
+            own = own[np.argsort(ranges.start[own], kind="stable")]
+            middle = own[len(own) // 2]
+            start, end = ranges.start[own], ranges.end[own]
             result[rank] = Window(
                 start=int(ranges.start[middle]),
                 end=int(ranges.end[middle]),
-                how=f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match",
+                how=f"{ranges.texts[ranges.text[middle]]!r}, number {len(own) // 2 + 1} of {len(own)} that match",
                 covers=_covers(start, end, spans.get((rank.pid, rank.device))),
-                apart=int(intervals.middle(np.diff(start))) if len(start) > 1 else None,
+                between_starts=int(intervals.middle(np.diff(start))) if len(start) > 1 else None,
             )
     return result
 

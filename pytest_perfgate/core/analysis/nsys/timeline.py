@@ -81,23 +81,23 @@ def timeline_picture(job: Job) -> Picture:
     """Draw a lane for each stream of the first ranks; exposed time is marked across a rank's lanes."""
     shown = job.ranks[:_RANKS]
     part = "" if len(shown) == len(job.ranks) else f"{len(shown)} of "
-    bare = any(len(exposed(result.lane)[0]) for result in shown)
-    marking = "exposed communication is marked" if bare else "no communication is exposed"
+    any_exposed = any(len(exposed(result.lane)[0]) for result in shown)
+    marking = "exposed communication is marked" if any_exposed else "no communication is exposed"
     alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; {marking}"
     return lanes.timeline("timeline", alt, [_group(result) for result in shown], lanes.LANE_KEY)
 
 
 def _group(result: RankResult) -> lanes.Group:
-    window, bare = result.lane.window, exposed(result.lane)
-    rows = [_lane(result, row, bare) for row in result.streams]
+    window, exposed_spans = result.lane.window, exposed(result.lane)
+    rows = [_lane(result, row, exposed_spans) for row in result.streams]
     if len(result.lane.copies):
         copies = intervals.union(result.lane.copies.start, result.lane.copies.end)
         rows.append(lanes.Lane(label="copies", spans=(("copies", copies),)))
     title = f"rank {result.rank.name}: {quantity(window.length, Dimension.TIME)}"
-    return lanes.Group(title=title, start=window.start, end=window.end, lanes=tuple(rows), marked=bare)
+    return lanes.Group(title=title, start=window.start, end=window.end, lanes=tuple(rows), marked=exposed_spans)
 
 
-def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.Lane:
+def _lane(result: RankResult, row: StreamRow, exposed_spans: intervals.Spans) -> lanes.Lane:
     lane = result.lane
     on = lane.kernels.stream == row.stream
     compute, talk = (
@@ -112,8 +112,8 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.La
         label=f"stream {stream_name(row.stream)}{kind}",
         spans=(
             ("compute", compute),
-            ("hidden", intervals.without(talk, bare)),
-            ("exposed", intervals.crossed(talk, bare)),
+            ("hidden", intervals.without(talk, exposed_spans)),
+            ("exposed", intervals.crossed(talk, exposed_spans)),
         ),
         words=tuple(
             (int(lane.kernels.start[at]), int(lane.kernels.end[at]), lane.stages[lane.stage[at]])
@@ -126,9 +126,9 @@ def times_picture(*jobs: Job) -> Picture:
     """Draw how each rank's window was spent, of one job or of two; of many ranks means, of each job its own."""
     sides = [merged([_time_row(r, _side(jobs, job)) for r in job.ranks], MOST_ROWS // len(jobs)) for job in jobs]
     shown = _paired([row for rows, _ in sides for row in rows])
-    means = list(dict.fromkeys(plural(size, "rank") for _, size in sides))
+    sizes = list(dict.fromkeys(plural(size, "rank") for _, size in sides))
     alt = f"Time of the window, {plural(len(jobs[0].ranks), 'rank')}{', before and after' * (len(jobs) > 1)}"
-    note = f"each bar is the mean of {', and after of '.join(means)}" if means != ["1 rank"] else ""
+    note = f"each bar is the mean of {', and after of '.join(sizes)}" if sizes != ["1 rank"] else ""
     return stacked("ranks", alt, shown, TIME_KEY, lambda at: quantity(at, Dimension.TIME, 3) if at else "0", note)
 
 

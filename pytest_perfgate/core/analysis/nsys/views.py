@@ -124,7 +124,7 @@ def overlap_table(job: Job) -> Table:
     rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
     note = "(name): outside any stage, by purpose. _sum: per kernel; the others by union of what runs at once."
     if not rows:
-        note = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
+        note = "no communication in the window" if all(r.comm is None for r in job.ranks) else _NO_ROWS
     elif original:
         note = ""
     heads = (*_ALWAYS[:3], ns("exposed_ns"), *_ALWAYS[4:], *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
@@ -187,7 +187,7 @@ def window(job: Job) -> Document:
         lane, w = r.lane, r.lane.window
         bottleneck = Bottleneck.INVALID if wrong else rank_class(r).bottleneck
         rows.append((str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(lane.kernels), lane.straddlers,
-                     lane.cut, w.covers, w.apart, bottleneck.value, w.how))  # fmt: skip
+                     lane.cut, w.covers, w.between_starts, bottleneck.value, w.how))  # fmt: skip
     rule = "left out whole" if job.reading.original else "clipped to it"
     note = f"Kernels that straddle an edge of the window are {rule}. Coverage: of the capture, by all ranges like it."
     table = Table(columns=columns, rows=tuple(rows), note=note)
@@ -292,7 +292,7 @@ def _metrics(ranks: Sequence[RankResult]) -> Iterator[str]:
 def _rank_metrics(result: RankResult) -> Iterator[tuple[str, float, Dimension]]:
     """Yield throughput, use of the device, and communication of one rank's window."""
     spent, window = result.time, max(result.time.window_ns, 1)
-    apart = result.lane.window.apart
+    apart = result.lane.window.between_starts
     if apart:
         yield "throughput", 1e9 / apart, Dimension.RATE
     yield "window", float(spent.window_ns), Dimension.TIME
@@ -301,8 +301,8 @@ def _rank_metrics(result: RankResult) -> Iterator[tuple[str, float, Dimension]]:
              ("idle", spent.idle_ns), ("host launching", result.launch_ns),
              ("blocking synchronisation", result.sync_ns))  # fmt: skip
     yield from ((name, amount / window, Dimension.FRACTION) for name, amount in parts if amount is not None)
-    if result.whole is not None:
-        yield "overlap", result.whole.overlap, Dimension.FRACTION
+    if result.comm is not None:
+        yield "overlap", result.comm.overlap, Dimension.FRACTION
     counts = (("kernels", len(result.lane.kernels)), ("blocking synchronisations", result.sync_count))
     yield from ((name, float(number), Dimension.COUNT) for name, number in counts if number is not None)
 
@@ -345,11 +345,11 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     classes = [(result, rank_class(result)) for result in ranks if len(result.lane.kernels)]
     classes = [(rank, reached) for rank, reached in classes if reached.bottleneck is not Bottleneck.NOT_COLLECTED]
     for bottleneck in dict.fromkeys(classified.bottleneck for _, classified in classes):
-        mine = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
-        names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
+        of_class = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
+        names, (_, first) = rank_names([result for result, _ in of_class]), of_class[0]
         yield Finding(
             title=f"The window of {names} is {first.named}",
-            detail=f"{first.reasons}." if len(mine) == 1 else f"Rank {mine[0][0].rank.name}: {first.reasons}.",
+            detail=f"{first.reasons}." if len(of_class) == 1 else f"Rank {of_class[0][0].rank.name}: {first.reasons}.",
             trigger=f"class={bottleneck.value}",
             severity=Severity.WARNING if bottleneck in _HELD else Severity.NOTE,
         )
@@ -382,16 +382,16 @@ def coverage_findings(job: Job) -> Iterator[Finding]:
         window = result.lane.window
         if window.covers is None or window.covers >= HALF:
             continue
-        as_given, apart = window.how == AS_GIVEN, ""
-        if window.apart is not None:
-            length, gap = (quantity(ns, Dimension.TIME) for ns in (window.length, window.apart))
-            apart = f" A range is {length} long, and the next one starts {gap} after it."
+        as_given, gap_text = window.how == AS_GIVEN, ""
+        if window.between_starts is not None:
+            length, gap = (quantity(ns, Dimension.TIME) for ns in (window.length, window.between_starts))
+            gap_text = f" A range is {length} long, and the next one starts {gap} after it."
         yield Finding(
             title=f"The {'window' if as_given else 'windows'} of rank {result.rank.name} "
             f"{'covers' if as_given else 'cover'} {window.covers * 100:.0f} % of its capture",
             detail="Its figures say nothing of the rest."
             if as_given
-            else f"Figures of a window leave out what happens between them, mainly idle time.{apart}",
+            else f"Figures of a window leave out what happens between them, mainly idle time.{gap_text}",
             trigger=f"window_coverage={window.covers:.3f}",
             advice="look at the whole capture too, or limit window_coverage"
             if as_given

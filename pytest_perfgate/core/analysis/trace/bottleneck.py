@@ -172,12 +172,12 @@ def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Findin
     if covered >= HALF:
         return
     lengths = [part.window.end - part.window.start for part in steps if part.window is not None]
-    several, apart = len(lengths) > 1, quantity(shares.get("step_to_step", 0.0), Dimension.TIME)
+    several, between_starts = len(lengths) > 1, quantity(shares.get("step_to_step", 0.0), Dimension.TIME)
     detail = f"What happens {'between' if several else 'beside'} them, idle time above all, is in no figure of a step. "
     detail += f"A step is {quantity(intervals.middle(np.array(lengths, np.int64)), Dimension.TIME)} long"
     yield Finding(
         title=f"The {'steps cover' if several else 'window covers'} {covered * 100:.0f} % of the trace",
-        detail=f"{detail}, and the next one starts {apart} after it." if several else f"{detail}.",
+        detail=f"{detail}, and the next one starts {between_starts} after it." if several else f"{detail}.",
         trigger=f"window_coverage={covered:.3f}",
         advice="look at the whole trace too, or limit step_to_step and window_coverage",
         severity=Severity.WARNING,
@@ -244,12 +244,12 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     worth = [finding for finding in findings if finding.severity is not Severity.INFO and finding.advice]
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
     covered = [finding for finding in worth if finding.trigger.startswith(same)]
-    beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
-    beside.sort(key=lambda finding: not finding.trigger.startswith("class="))
-    first = [_pattern(finding, *(covered if finding.trigger in _SAME else ())) for finding in beside]
+    patterns = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
+    patterns.sort(key=lambda finding: not finding.trigger.startswith("class="))
+    first = [_pattern(finding, *(covered if finding.trigger in _SAME else ())) for finding in patterns]
     ranked = [(_greatest_gain(group), _operator(group, worth)) for group in _worth_advice(impacts)]
     covered += [finding for _, advice in ranked for finding in advice.findings]
-    others = [finding for finding in worth if finding not in (*beside, *covered)]
+    others = [finding for finding in worth if finding not in (*patterns, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
     ranked.sort(key=lambda pair: -pair[0])
     return (*first, *(recommendation for _, recommendation in ranked))[:MOST]

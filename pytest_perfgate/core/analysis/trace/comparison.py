@@ -188,9 +188,9 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
             texts += _dominates(side, lines, roofs)
     remarks = Counter(pair.remark.partition(",")[0].partition(":")[0].replace("no ", "without ") for pair in known)
     texts.append(f"Argument sets in both: {', '.join(f'{n:,} {word}' for word, n in remarks.items()) or 'none'}.")
-    odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
-    if odd is not None:
-        texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd, lines[1])}.")
+    top = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
+    if top is not None:
+        texts.append(f"The largest that hardware does not explain is {top.name} {top.detail}: {_saved(top, lines[1])}.")
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
         then, now = (f"{share * 100:.1f} %" for share in idle)
@@ -258,9 +258,9 @@ def neutral_comparison(subject: str, lines: Lines, pairs: Sequence[Match], roofs
         items=tuple(f"{finding.title}: {finding.advice}" for finding in time_outside(lines[1])) if lines[1] else ()
     )
     outside = (Section(title="Outside of computation", blocks=(aside,)),) if aside.items else ()
-    odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
-    advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
-    apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
+    unexpected = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
+    advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(unexpected, 1)))
+    details = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(unexpected, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
     parts = [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
     method = (
@@ -276,7 +276,7 @@ def neutral_comparison(subject: str, lines: Lines, pairs: Sequence[Match], roofs
             Section(
                 title="Detailed comparison",
                 blocks=(
-                    *apart,
+                    *details,
                     Section(title="All argument sets", blocks=(brief(pair_table(pairs, "operator", 30), *_ASIDE),)),
                 ),
                 anchor="detail",
@@ -309,11 +309,11 @@ def _detailed(pair: Match, number: int, roofs: Roofs) -> Section:
     change = "no difference" if _equals(pair.expected or 1.0) else _change(pair.expected)
     expected = f"{change}, bound by {pair.bound}" + (f". {reason}" if reason else "")
     kernels = [f"; longest kernel {short_name(name)}" if name else "" for name in pair.kernels]
-    beyond = f"{(pair.ratio or 0.0) / (pair.expected or 1.0):.3g} times as long as expected"
+    excess = f"{(pair.ratio or 0.0) / (pair.expected or 1.0):.3g} times as long as expected"
     items = (
         f"Reference: {quantity(pair.before, _TIME)} a call, {plural(pair.calls[0], 'call')}{kernels[0]}",
         f"Target: {quantity(pair.after, _TIME)} a call, {plural(pair.calls[1], 'call')}{kernels[1]}",
-        f"Difference: {_change(pair.ratio)}, {beyond}" + ("; look at kernel selection" if pair.doubled else ""),
+        f"Difference: {_change(pair.ratio)}, {excess}" + ("; look at kernel selection" if pair.doubled else ""),
         f"Expected: {expected}",
     )
     return Section(

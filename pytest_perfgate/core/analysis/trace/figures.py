@@ -163,20 +163,20 @@ def row_metrics(
     most: int,
 ) -> MetricSet:
     """Return the figures of every row of every table of a trace; above ``most``, those of the longest rows."""
-    apart = distinct_labels(rows)
-    made = chain(
-        table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
-        table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
-        _rated(rows, apart, roof, scopes, most),
+    row_labels = distinct_labels(rows)
+    metrics = chain(
+        table_metrics("arguments", tables.argument_table(rows), row_labels, scopes, most),
+        table_metrics("roofline", tables.roofline_table(rows, roof), row_labels, scopes, most, _ROW_RATES),
+        _rated(rows, row_labels, roof, scopes, most),
     )
     of_kernels = MetricSet() if survey.on_host else _kernels(survey, rows, kernels, roof, scopes, most)
-    return MetricSet(metrics=tuple(made)) | of_kernels | MetricSet(metrics=tuple(_modules(survey, scopes, most)))
+    return MetricSet(metrics=tuple(metrics)) | of_kernels | MetricSet(metrics=tuple(_modules(survey, scopes, most)))
 
 
 def _rated(
-    rows: Sequence[OperatorRow], apart: Sequence[Labels], roof: Roof | None, scopes: Sequence[Labels], most: int
+    rows: Sequence[OperatorRow], row_labels: Sequence[Labels], roof: Roof | None, scopes: Sequence[Labels], most: int
 ) -> Iterator[Metric]:
-    for row, where in list(zip(rows, apart))[: most // (8 * len(scopes))]:
+    for row, where in list(zip(rows, row_labels))[: most // (8 * len(scopes))]:
         for scope in scopes:
             yield from rates([row], roof, tuple(sorted((*scope, *where))))
 
@@ -233,10 +233,12 @@ def table_metrics(
 ) -> Iterator[Metric]:
     """Yield the figures of a view's table row by row; above ``most``, those of the first rows."""
     named = metric_of(view)
-    taken = [(at, c, named[c.name]) for at, c in enumerate(table.columns) if c.name in named and c.name not in without]
-    rows = max(most // max(len(taken) * len(scopes), 1), 0)
+    columns = [
+        (at, c, named[c.name]) for at, c in enumerate(table.columns) if c.name in named and c.name not in without
+    ]
+    rows = max(most // max(len(columns) * len(scopes), 1), 0)
     for row, where in zip(table.rows[:rows], of):
-        for at, column, metric in taken:
+        for at, column, metric in columns:
             cell = row[at]
             if isinstance(cell, str) or cell is None:
                 continue

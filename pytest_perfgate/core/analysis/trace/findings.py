@@ -94,9 +94,9 @@ def _longer_than_the_trace(survey: Survey) -> Iterator[Finding]:
     at = int(np.argmax(end - start))
     others = np.arange(len(start)) != at
     lasts, span = int(end[at] - start[at]), int(end[others].max() - start[others].min())
-    beside = others & (survey.trace.place[survey.rows] == survey.trace.place[survey.rows[at]])
-    inside = beside & (start > start[at]) & (start < end[at])
-    if lasts > 10 * span and 2 * np.count_nonzero(inside) > np.count_nonzero(beside):
+    same_place = others & (survey.trace.place[survey.rows] == survey.trace.place[survey.rows[at]])
+    inside = same_place & (start > start[at]) & (start < end[at])
+    if lasts > 10 * span and 2 * np.count_nonzero(inside) > np.count_nonzero(same_place):
         name = survey.trace.names[int(survey.trace.name[survey.rows[at]])]
         yield Finding(
             title="One GPU event lasts longer than the trace",

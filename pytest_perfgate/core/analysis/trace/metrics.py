@@ -126,16 +126,16 @@ def timeline_metrics(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
     whole = pooled(list(by_device.values()))
     for scope in scopes:
         if survey.on_host and whole:
-            made, missing = _host_line(whole, scope)
-            metrics += made
+            line_metrics, missing = _host_line(whole, scope)
+            metrics += line_metrics
             absent += missing
             continue
         lines = [(_with(scope, gpu=device), line) for device, line in by_device.items()]
         if whole is None:
             absent += [Absent(name=name, labels=scope, why=SEVERAL, fix=NAME_ONE) for name in _OF_ONE]
         for where, line in [(scope, whole), *lines] if whole else lines:
-            made, missing = _line(line, where)
-            metrics += made
+            line_metrics, missing = _line(line, where)
+            metrics += line_metrics
             absent += missing
         if survey.coverage is not None:
             metrics.append(trace_metric("coverage", survey.coverage, _PART, scope))
@@ -178,9 +178,9 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
         if part.window is None:
             continue
         inner = [_with(scope, step=part.window.step) for scope in scopes]
-        made = timeline_metrics(part, inner)
-        metrics += made.metrics
-        absent += made.absent
+        of_step = timeline_metrics(part, inner)
+        metrics += of_step.metrics
+        absent += of_step.absent
         metrics += [trace_metric("step_time", part.window.end - part.window.start, _TIME, scope) for scope in inner]
     return collected | MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 

@@ -317,8 +317,8 @@ _CLIMB = 8
 
 def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
     """Return the communication kernels of a rank, or the collectives that its host marked, by their starts."""
-    mine = np.flatnonzero(survey.kinds == Kind.COMMUNICATION).tolist()
-    messages = _marked(survey) if survey.on_host else {int(survey.rows[at]): _message(survey, at) for at in mine}
+    rows = np.flatnonzero(survey.kinds == Kind.COMMUNICATION).tolist()
+    messages = _marked(survey) if survey.on_host else {int(survey.rows[at]): _message(survey, at) for at in rows}
     counted: dict[tuple[str, str], int] = {}
     result = []
     for row in sorted(messages, key=lambda row: int(survey.trace.start[row])):

@@ -169,27 +169,27 @@ def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
         entry[1] += bool(gradients)
         entry[2] += float(times[row])
         entry[3] += float(times[gradients].sum())
-    made = (
+    listed = (
         OperatorPasses(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
         for name, (calls, matched, forward, backward) in totals.items()
         if matched and (forward or backward)
     )
-    return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
+    return tuple(sorted(listed, key=lambda p: -(p.forward + p.backward)))
 
 
 def _outermost(survey: Survey, rows: Ints) -> dict[int, list[int]]:
     """Return the outermost forward operators, each with the numbers that it and those inside it used."""
     # Of operators with one number the last outermost one used it: one without a gradient has that of the next.
     trace = survey.trace
-    taken: dict[tuple[int, int], int] = {}
+    holders: dict[tuple[int, int], int] = {}
     for row in rows[np.lexsort((-trace.end[rows], trace.start[rows]))].tolist():
         key = (int(trace.place[row]), int(trace.sequence[row]))
-        holder = taken.get(key)
+        holder = holders.get(key)
         inside = holder is not None and trace.end[row] <= trace.end[holder]
         if not inside and not _in_backward(survey, row):
-            taken[key] = row
-    users, outer = set(taken.values()), defaultdict[int, list[int]](list)
-    for (_, number), row in taken.items():
+            holders[key] = row
+    users, outer = set(holders.values()), defaultdict[int, list[int]](list)
+    for (_, number), row in holders.items():
         outer[[row, *(above for above in _above(survey, row) if above in users)][-1]].append(number)
     return outer
 
@@ -254,10 +254,10 @@ def _operation(row: OperatorRow) -> dict[str, Any]:
 
 def inputs(call: OperatorCall) -> list[dict[str, Any]]:
     """Return arguments by position with their kinds; contents only if an operator cannot run on random ones."""
-    made = [_input(call, at) for at in range(len(call.types))]
+    entries = [_input(call, at) for at in range(len(call.types))]
     for at, values in packed_ends(call).items():
-        made[at]["values"] = list(values)
-    return made
+        entries[at]["values"] = list(values)
+    return entries
 
 
 def _input(call: OperatorCall, at: int) -> dict[str, Any]:

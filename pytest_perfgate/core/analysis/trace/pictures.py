@@ -151,9 +151,9 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
     groups = [group for title, one in survey[:RANKS] for group in _devices(title, one)]
     if not groups:
         raise nothing_to_draw("the trace has no GPU activity", "profile with the activity CUDA")
-    bare = sum(intervals.length(group.marked) for group in groups if group.marked)
-    share = bare / sum(group.length for group in groups)
-    exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
+    exposed = sum(intervals.length(group.marked) for group in groups if group.marked)
+    share = exposed / sum(group.length for group in groups)
+    exposure = f"communication is exposed {share * 100:.1f} % of the time" if exposed else "no communication is exposed"
     ranks = f" of {of} ranks" if of > 1 else ""
     if of > RANKS:
         ranks = f" of {RANKS}{ranks}"
@@ -169,20 +169,20 @@ def _devices(title: str, survey: Survey) -> Iterator[Group]:
         edges = (int(survey.start[here].min()), int(survey.end[here].max()))
         low, high = survey.window.pair if survey.window else edges
         compute = _union(survey, here & (survey.kinds == Kind.COMPUTE))
-        bare = intervals.without(_union(survey, here & (survey.kinds == Kind.COMMUNICATION)), compute)
+        exposed = intervals.without(_union(survey, here & (survey.kinds == Kind.COMMUNICATION)), compute)
         name = ", ".join(filter(None, (title, f"device {device}" if several else "")))
         size = quantity(high - low, Dimension.TIME, 3)
-        lanes = tuple(_lanes(survey, here, bare))
+        lanes = tuple(_lanes(survey, here, exposed))
         streams = len(np.unique(survey.trace.place[survey.rows[here]]))
         size += f", {len(lanes)} of {streams} streams" if len(lanes) < streams and not survey.on_host else ""
-        yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=bare)
+        yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=exposed)
 
 
 def _union(survey: Survey, chosen: NDArray[np.bool_]) -> Spans:
     return intervals.union(survey.start[chosen], survey.end[chosen])
 
 
-def _lanes(survey: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]:
+def _lanes(survey: Survey, here: NDArray[np.bool_], exposed: Spans) -> Iterator[Lane]:
     """Yield the busiest streams, in the order of their numbers."""
     places = survey.trace.place[survey.rows]
     spent = np.bincount(places[here], weights=(survey.end - survey.start)[here])
@@ -197,8 +197,8 @@ def _lanes(survey: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lan
         spans = (
             ("compute", _union(survey, on & (survey.kinds == Kind.COMPUTE))),
             ("copies", _union(survey, copies)),
-            ("hidden", intervals.without(talk, bare)),
-            ("exposed", intervals.crossed(talk, bare)),
+            ("hidden", intervals.without(talk, exposed)),
+            ("exposed", intervals.crossed(talk, exposed)),
         )
         whole = bool((kinds == Kind.COMMUNICATION).all())
         name = f"stream {survey.trace.queues[at].stream if survey.trace.queues else 'host'}"
@@ -380,13 +380,13 @@ def overlap_picture(survey: Survey) -> Picture:
         hidden, whole = 0, 0
         parts: list[float] = []
         for device in np.unique(survey.device[chosen]).tolist():
-            mine = chosen & (survey.device == device)
+            on_device = chosen & (survey.device == device)
             cover = _union(survey, (survey.kinds == Kind.COMPUTE) & (survey.device == device))
-            union = _union(survey, mine)
+            union = _union(survey, on_device)
             whole += intervals.length(union)
             hidden += intervals.shared(union, cover)
-            lengths = np.maximum(survey.end[mine] - survey.start[mine], 1)
-            parts += (intervals.covered_by(survey.start[mine], survey.end[mine], cover) / lengths).tolist()
+            lengths = np.maximum(survey.end[on_device] - survey.start[on_device], 1)
+            parts += (intervals.covered_by(survey.start[on_device], survey.end[on_device], cover) / lengths).tolist()
         label = short_name(survey.trace.names[name])
         rows.append((whole, overlap_row(label, hidden, whole, parts)))
     rows.sort(key=lambda pair: -pair[0])

@@ -57,14 +57,14 @@ def utilisation(
     spent = np.array([row.total for row in rows], np.float64)
     parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(survey))]
     parts += [(where, *shared, span) for where, shared, span in _parts(survey, rows, steps)]
-    made = [
+    metrics = [
         trace_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)
         for where, number, time, span in parts
         for name, value, dimension, note in _figures(calls, number, time, span, roof)
         for scope in scopes
     ]
-    if any(metric.name in {"tflops", "bandwidth"} for metric in made):
-        return MetricSet(metrics=tuple(made))
+    if any(metric.name in {"tflops", "bandwidth"} for metric in metrics):
+        return MetricSet(metrics=tuple(metrics))
     names = ("tflops", "bandwidth", "intensity")
     return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, fix=MODEL) for n in names for s in scopes))
 
@@ -197,14 +197,14 @@ def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[floa
     windows = [part.window for part in steps if part.window is not None and part.window.step]
     starts = np.sort(np.array([window.start for window in windows], np.int64))
     if len(starts) > 1:
-        apart = intervals.middle(np.diff(starts))
+        period = intervals.middle(np.diff(starts))
     elif len(starts):
-        apart = float(windows[0].end - windows[0].start)
+        period = float(windows[0].end - windows[0].start)
     else:
-        apart = float(whole.end.max() - whole.start.min()) if len(whole.rows) and count is not None else 0.0
-    if apart <= 0:
+        period = float(whole.end.max() - whole.start.min()) if len(whole.rows) and count is not None else 0.0
+    if period <= 0:
         return None
-    return (count if count is not None else 1.0) / apart * 1e9, unit if count is not None else "steps"
+    return (count if count is not None else 1.0) / period * 1e9, unit if count is not None else "steps"
 
 
 def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scopes: Sequence[Labels]) -> MetricSet:
@@ -224,9 +224,9 @@ def impact_metrics(
 ) -> MetricSet:
     """Return the gain of the top operators at each share of their roof."""
     named = list(zip(rows[:top], distinct_labels(rows)))
-    impacts = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
-    where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in impacts for t, _, _ in made.gains]
-    table = impact_table([made for made, _ in impacts])
+    impacts = [(one, where) for row, where in named if (one := impact(row, roof, total)) is not None]
+    where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for one, w in impacts for t, _, _ in one.gains]
+    table = impact_table([one for one, _ in impacts])
     known = ("GPU time", "of the roof")
     return MetricSet(metrics=tuple(table_metrics("impact", table, where, scopes, 10**6, known)))
 

@@ -217,7 +217,7 @@ class Advice:
     """Recommendations with their reasons, for decisions."""
 
     impacts: tuple[Impact, ...]
-    made: tuple[bottleneck.Recommendation, ...]
+    recommendations: tuple[bottleneck.Recommendation, ...]
     others: tuple[Finding, ...]
     """Findings that are neither in a recommendation nor in the summary."""
 
@@ -226,9 +226,11 @@ def advice_of(content: ReportContent) -> Advice:
     """Return recommendations of a window, each finding once."""
     total = content.line.total if content.line else 0
     impacts = tuple(one for row in content.top if (one := impact(row, content.roof, total)) is not None)
-    made = bottleneck.advised(impacts, content.findings)
-    others = tuple(finding for finding in bottleneck.left_over(made, content.findings) if not _is_class(finding))
-    return Advice(impacts=impacts, made=made, others=others)
+    recommendations = bottleneck.advised(impacts, content.findings)
+    others = tuple(
+        finding for finding in bottleneck.left_over(recommendations, content.findings) if not _is_class(finding)
+    )
+    return Advice(impacts=impacts, recommendations=recommendations, others=others)
 
 
 def neutral_report(content: ReportContent) -> Document:
@@ -244,7 +246,7 @@ def neutral_report(content: ReportContent) -> Document:
     gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=none)
     blocks = (
         Section(title="Executive summary", blocks=summary_blocks(content)),
-        Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
+        Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.recommendations)),
         Section(title="Detailed analysis", blocks=tuple(detail) or (Paragraph(text="No operator ran."),)),
         Section(title="Impact", blocks=(gains,)),
         Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
@@ -262,9 +264,9 @@ def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], 
         launched = sum(k.count for k in content.kernels if k.kind in ("compute", "communication"))
         texts.append(("kernels launched", quantity(launched, Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
-    made = bottleneck.advice_blocks([replace(recommendation, anchor="") for recommendation in advice.made])
+    blocks = bottleneck.advice_blocks([replace(recommendation, anchor="") for recommendation in advice.recommendations])
     heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)
-    return four_sections(heading, summary, lines, findings, made)
+    return four_sections(heading, summary, lines, findings, blocks)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:

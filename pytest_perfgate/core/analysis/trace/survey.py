@@ -183,20 +183,20 @@ def in_windows(whole: Survey, windows: Sequence[TraceWindow]) -> list[Survey]:
     return parts
 
 
-def narrowed(whole: Survey, kept: Ints, window: TraceWindow | None = None) -> Survey:
+def narrowed(whole: Survey, chosen: Ints, window: TraceWindow | None = None) -> Survey:
     """Return the same survey with some of its GPU rows, in its own or a given window."""
     return Survey(
         trace=whole.trace,
         tree=whole.tree,
         link=Linkage(
-            rows=whole.link.rows[kept],
-            launch=whole.link.launch[kept],
-            leaf=whole.link.leaf[kept],
+            rows=whole.link.rows[chosen],
+            launch=whole.link.launch[chosen],
+            leaf=whole.link.leaf[chosen],
             coverage=whole.link.coverage,
         ),
-        kinds=whole.kinds[kept],
-        device=whole.device[kept],
-        owner=whole.owner[kept],
+        kinds=whole.kinds[chosen],
+        device=whole.device[chosen],
+        owner=whole.owner[chosen],
         window=window or whole.window,
         settings=whole.settings,
         on_host=whole.on_host,

@@ -161,8 +161,8 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             table.append((*head, None, None, None, None, None, None, row.why))
             continue
         rates = (at.flops_rate, at.bandwidth, at.fraction)
-        doubt = "INVALID: more than the hardware can do" if at.impossible else ""
-        text = "; ".join(filter(None, (at.bound, doubt, row.work.note)))
+        warning = "INVALID: more than the hardware can do" if at.impossible else ""
+        text = "; ".join(filter(None, (at.bound, warning, row.work.note)))
         table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, text))
     return Table(
         columns=Column.header(
@@ -231,10 +231,10 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
 
 def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[float | None]) -> Table:
     """Return one row for each rank, with the part of its GPU time that is linked to a launch."""
-    bare = ranks_table(lines)
+    table = ranks_table(lines)
     return Table(
-        columns=(*bare.columns, *Column.header("coverage: fraction")),
-        rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
+        columns=(*table.columns, *Column.header("coverage: fraction")),
+        rows=tuple((*row, share) for row, share in zip(table.rows, coverage)),
     )
 
 

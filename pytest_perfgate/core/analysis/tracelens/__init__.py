@@ -93,12 +93,12 @@ def _timeline(forest: Forest) -> list[Row]:
     every = merged([span for part in spans.values() for span in part])
     if not every:
         return []
-    bare = minus(union[Kind.COMMUNICATION], union[Kind.COMPUTE])
+    exposed = minus(union[Kind.COMMUNICATION], union[Kind.COMPUTE])
     copies = minus(minus(union[Kind.MEMCPY], union[Kind.COMPUTE]), union[Kind.COMMUNICATION])
     total, busy = every[-1][1] - every[0][0], measure(every)
     parts = (
         ("computation_time", measure(union[Kind.COMPUTE])),
-        ("exposed_comm_time", measure(bare)),
+        ("exposed_comm_time", measure(exposed)),
         ("exposed_memcpy_time", measure(copies)),
         ("busy_time", busy),
         ("idle_time", total - busy),
@@ -342,10 +342,10 @@ def reference_document(tables: ReferenceTables, subject: str) -> Document:
 def _unclaimed(tables: ReferenceTables) -> Iterator[str]:
     """Yield operators of the trace that have a figure or a category only in the reference."""
     names = [str(row["name"]) for row in tables.get("ops_summary", ())]
-    strange = [name for name in names if _ELSEWHERE.match(name) and not sheet_of(name)]
-    if strange:
-        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
-        yield f"TraceLens has figures or categories of its own for {', '.join(strange[:5])}{more}: those cells differ."
+    others = [name for name in names if _ELSEWHERE.match(name) and not sheet_of(name)]
+    if others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        yield f"TraceLens has figures or categories of its own for {', '.join(others[:5])}{more}: those cells differ."
 
 
 def as_table(rows: list[Row], title: str) -> Table:

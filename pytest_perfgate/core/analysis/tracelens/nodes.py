@@ -161,14 +161,14 @@ def measure(spans: Sequence[Span]) -> float:
 
 def minus(spans: Sequence[Span], cover: Sequence[Span]) -> list[Span]:
     """Return the parts of disjoint spans that a disjoint cover does not contain."""
-    bare: list[Span] = []
+    remaining: list[Span] = []
     for start, end in spans:
         at = start
         for low, high in (*(part for part in cover if part[1] > start and part[0] < end), (end, end)):
             if low > at:
-                bare.append((at, low))
+                remaining.append((at, low))
             at = max(at, high)
-    return bare
+    return remaining
 
 
 Row = dict[str, object]
@@ -264,8 +264,8 @@ def chosen(forest: Forest) -> Iterator[Choice]:
     orphans: dict[int, list[int]] = {}
     for kernel in (r for r in alone if forest.category[parent[r]] != Category.OPERATOR):
         orphans.setdefault(parent[kernel], []).append(kernel)
-    beside = [r for r in alone if forest.category[parent[r]] == Category.OPERATOR]
-    for kernel in (*(r for kernels in orphans.values() for r in kernels), *beside):
+    below_operators = [r for r in alone if forest.category[parent[r]] == Category.OPERATOR]
+    for kernel in (*(r for kernels in orphans.values() for r in kernels), *below_operators):
         yield parent[kernel], f"{forest.name(parent[kernel])}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
 

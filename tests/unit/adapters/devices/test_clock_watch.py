@@ -307,7 +307,7 @@ def settled_at(kernel: str, *, moment: bool = True) -> float:
         share = drawn / 700 if moment else None
         hz = megahertz * 1e6
         looks.append(
-            ClockSample(sm_hz=hz, memory_hz=2.6e9, reasons=reasons, temperature=50.0, watts=watts, drawn=share)
+            ClockSample(sm_hz=hz, memory_hz=2.6e9, reasons=reasons, temperature=50.0, watts=watts, power=share)
         )
         if readings_agree(looks):
             return seconds

@@ -55,7 +55,7 @@ def test_a_call_that_synchronises_gets_events_since_it_never_fills_a_queue(rules
     samples = auto.measure(call, plan, gpu)
     assert samples.timer == "events"
     assert "not blocking: The call waits for the device" in dict(samples.notes)["timer"]
-    turn = auto.measure(call, replace(plan, leaning="events", in_turns=True), gpu)
+    turn = auto.measure(call, replace(plan, earlier_timer="events", in_turns=True), gpu)
     assert turn.timer == "events"
     assert "not blocking" not in dict(turn.notes)["timer"], "it does not wait for a deadlock in each turn"
 
@@ -63,7 +63,7 @@ def test_a_call_that_synchronises_gets_events_since_it_never_fills_a_queue(rules
 def test_events_of_another_process_do_not_time_a_queue_that_runs_dry_here(auto, gpu, plan) -> None:
     """They would hold the host's time, which hides a slower kernel."""
     gpu.launch_ns = 300_000.0
-    samples = auto.measure(lambda: gpu.kernel(200_000), replace(plan, leaning="events"), gpu)
+    samples = auto.measure(lambda: gpu.kernel(200_000), replace(plan, earlier_timer="events"), gpu)
     assert samples.timer == "blocking"
 
 
@@ -107,7 +107,7 @@ BORDER = EMPTY.shortest
 
 
 @pytest.mark.parametrize(
-    ("times", "leaning", "first"),
+    ("times", "earlier_timer", "first"),
     [
         (10.1, "", "events"),
         (1.5, "", "cupti"),
@@ -117,18 +117,18 @@ BORDER = EMPTY.shortest
         (1.01, "events", "cupti"),
     ],
 )
-def test_near_the_border_the_timer_of_before_is_kept(times, leaning, first) -> None:
-    assert chosen(times * BORDER, EMPTY, dry=False, leaning=leaning).names[0] == first
+def test_near_the_border_the_timer_of_before_is_kept(times, earlier_timer, first) -> None:
+    assert chosen(times * BORDER, EMPTY, dry=False, earlier_timer=earlier_timer).names[0] == first
 
 
 def test_what_was_taken_before_is_taken_again_and_said(auto, gpu, plan) -> None:
     def call() -> None:
         gpu.kernel(200_000)
 
-    samples = auto.measure(call, replace(plan, leaning="graph"), gpu)
+    samples = auto.measure(call, replace(plan, earlier_timer="graph"), gpu)
     assert samples.timer == "graph"
     assert "taken for this call before" in dict(samples.notes)["timer"]
-    missing = auto.measure(call, replace(plan, leaning="cupti"), gpu)
+    missing = auto.measure(call, replace(plan, earlier_timer="cupti"), gpu)
     assert missing.timer == "events"
     assert "not cupti: not there" in dict(missing.notes)["timer"]
 

@@ -236,21 +236,21 @@ def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
     same = replace(before, identity=Identity(device=DEVICE.key, affinity="3"))
     decision = decide(pinned("3"), before, (), TODAY)
     assert decision.writes
-    assert unpinned(decision, beside=True).change is Change.PINNED
-    assert unpinned(decision, beside=False) is decision
+    assert unpinned(decision, one_core=True).change is Change.PINNED
+    assert unpinned(decision, one_core=False) is decision
     new = decide(pinned("3"), None, (), TODAY)
-    assert unpinned(new, beside=True).change is Change.PINNED
+    assert unpinned(new, one_core=True).change is Change.PINNED
     nameless = replace(decision, before=replace(before, identity=None))
-    assert unpinned(nameless, beside=True).change is Change.PINNED
+    assert unpinned(nameless, one_core=True).change is Change.PINNED
     everywhere = replace(decision, before=replace(before, identity=Identity(device=DEVICE.key, affinity="all")))
-    assert unpinned(everywhere, beside=True).change is Change.PINNED
+    assert unpinned(everywhere, one_core=True).change is Change.PINNED
     again = decide(pinned("3"), same, (), TODAY)
-    assert unpinned(again, beside=True) is again
+    assert unpinned(again, one_core=True) is again
     wide = decide(pinned("all"), same, (), TODAY)
-    assert unpinned(wide, beside=True) is wide
+    assert unpinned(wide, one_core=True) is wide
     unwritten = replace(decision, change=Change.KEPT, after=None)
     assert not unwritten.writes
-    assert unpinned(unwritten, beside=True) is unwritten
+    assert unpinned(unwritten, one_core=True) is unwritten
 
 
 def on_a_busy_host(report: CaseReport, *others: float | None) -> CaseReport:

@@ -205,13 +205,13 @@ def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
 
 
 def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> None:
-    bare = replace(NOT_SLOWER, revision=True, bare=True, moved=())
+    bare = replace(NOT_SLOWER, revision=True, outside=True, moved=())
     verdict = paired_verdict(1.1e6, bare)
     assert verdict.outcome is Outcome.PASSED
     assert verdict.evidence == (
         ("builds", "it loads nothing of the package: base and head are the same, except for programs that it starts"),
     )
-    slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
+    slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, outside=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
     assert slow.evidence == (
         ("then", "1 ms  a1b2c3d, the base"),

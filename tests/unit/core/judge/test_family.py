@@ -270,7 +270,7 @@ def test_a_mean_under_two_arms_asks_no_accepted_run() -> None:
     assert mean(of(0.5)).startswith("regressed: +50.0 %")
     assert mean(of(0.5, same=True)).startswith("moved: ")
     assert mean(of(0.5, same=True), of(0.5)).startswith("moved: "), "one that ran the same code moved with the others"
-    assert "edits kernel.py" in mean(of(0.0, bare=True, edited=("kernel.py",)))
+    assert "edits kernel.py" in mean(of(0.0, outside=True, edited=("kernel.py",)))
     rounds_for_new_tests = Paired(decision=Decision.UNDECIDED, revision=True, base="HEAD~1")
     line = accepted(1e6, key=report(1e6).key)
     by_line = judge(

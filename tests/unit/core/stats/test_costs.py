@@ -251,9 +251,9 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
     wants = {"wild": want(100), "calm": want(10), "open": want(2, suspected=False)}
     plan = allotted(wants, left_s=30, start_s=1)
     assert plan.rounds == {"calm": 10, "open": 2}
-    assert set(plan.beyond) == {"wild"}
+    assert set(plan.unreached) == {"wild"}
     assert plan.cost == 10 * 1 + 10 + 2
-    assert allotted(wants, math.inf, 1).beyond == {}
+    assert allotted(wants, math.inf, 1).unreached == {}
     assert allotted(wants, 0, 1).rounds == {}
 
 
@@ -317,8 +317,8 @@ def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more
         NeededRounds(rounds=2, seconds=1.0, suspected=False),
     )
     plan = allotted({"open": other, "suspect": suspect}, left_s=21, start_s=1)
-    assert (plan.rounds, set(plan.beyond)) == ({"suspect": 10}, {"open"})
-    assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).beyond, "they share their starts"
+    assert (plan.rounds, set(plan.unreached)) == ({"suspect": 10}, {"open"})
+    assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).unreached, "they share their starts"
 
 
 def test_accepted_times_leave_three_fifths_of_a_budget_to_the_builds() -> None:
