@@ -76,15 +76,15 @@ class Accepted:
         if (then := then or self._line_before_move(measurement.key, device)) is None:
             earlier, text = self._versions(measurement.key.path)
             new = not self.base.commit or is_new(earlier, text or "", measurement.key.nodeid)
-            return (now if new else replace(now, runs=0, scatter=0.0)), None  # without a run, base and head decide
+            why = now.why if new or key in self._lines(device, measurement.key.path, "HEAD") else ""  # in no diff
+            return (now if new else replace(now, runs=0, scatter=0.0, why=why)), None  # so base and head decide
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
 
     def is_new_line(self, measurement: Measurement) -> bool:
         """Return whether the change itself added the judging line, so that the merge base has none."""
-        key, device = measurement.key, measurement.device.key
-        existing = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
-        return bool(self.base.commit) and not existing
+        key, lines = str(measurement.key), self.then_and_now(measurement.device.key, measurement.key.path)[0]
+        return bool(self.base.commit) and key not in lines and key not in self.moved.values()
 
     def missing(self, device: str) -> tuple[Baseline, ...]:
         """Return lines of the merge base that the work tree lacks; none if the earlier file is unreadable."""

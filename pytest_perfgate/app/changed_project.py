@@ -33,7 +33,7 @@ from pytest_perfgate.app.compare_arms import ROUND, Comparison, captures_of, unt
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.own_files import edited_modules, may_be_read
-from pytest_perfgate.core.changes.tests import absent, hidden
+from pytest_perfgate.core.changes.tests import GONE, absent, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.project import DEPENDENCIES, earlier_file
@@ -83,6 +83,15 @@ def absent_tests(change: JudgedChange) -> Differences:
     lined = {line.key.nodeid.partition("[")[0] for line in (*suite.baselines, *suite.gone)}  # other notes name these
     present |= suite.skipped.keys()
     return Differences(names=tuple(sorted(hidden(texts, present, suite.reach, hides=hides, lined=lined))))
+
+
+def weaker_limits(change: JudgedChange) -> Differences:
+    """Return the limits and settings that the change removes or alters; of a deleted test its own note is enough."""
+    stated = relaxed_limits(change)
+    if not any(name.endswith(" -> none") for name in stated.names) or change.gate_judge.revision:
+        return stated
+    gone = {name.partition(": ")[0] for name in absent_tests(change).names if name.endswith(GONE)}
+    return relaxed_limits(change, gone) if gone else stated
 
 
 def changed_requirements(change: JudgedChange) -> Differences:
@@ -172,7 +181,7 @@ CHANGES = (
         sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected; marks edited since {change.commit}",
     ),
     Check(
-        kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
+        kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=weaker_limits,
         sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
         f"{change.commit}; this run used the new ones",
     ),

@@ -48,8 +48,7 @@ def phase_of(by: float) -> str:
 
 Figures = Mapping["tuple[str, Labels]", "Metric"]
 
-Over = Callable[[], Iterable[str]]
-"""Returns the cases for which further rounds would change nothing; called after each round."""
+Over = Callable[[], Iterable[str]]  # returns cases for which further rounds change nothing; called after each round
 
 
 class Comparison:
@@ -318,13 +317,14 @@ def _round(call: PairedCall, phase: str, number: int, own: str, arms: Sequence[A
 
 
 def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm], own: Callable[[str], str]) -> str:
-    """Return which arm could not collect a test that the other did, and its error or its files."""
+    """Return which arm could not collect a test, and its error or its files."""
     for side, arm in enumerate(arms):
         if nodeid not in pair.nodeids[side]:
             why = own(nodeid) if side == BASE else ""
             errors = [error for error in pair.errors[side] if error.startswith(nodeid.partition("::")[0])]
             reason = "; ".join(errors or pair.errors[side]) or (f"it {why}" if why else "it is missing")
-            return f"the {arm.name} build could not collect it: {reason}{'' if why else _missing(arm, reason)}"
+            hint = "" if why or nodeid in pair.nodeids[HEAD] else _missing(arm, reason)  # else the change adds it
+            return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"
 
 

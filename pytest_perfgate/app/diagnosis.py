@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.device import SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Paragraph, Section, Table
@@ -167,7 +167,7 @@ def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:
 
 def same_words(same: tuple[float, float]) -> str:
     """Return shift and scatter in a sentence, with their meaning."""
-    shift, scatter = (quantity(part, Dimension.FRACTION) for part in same)
+    shift, scatter = signed(same[0]), quantity(same[1], Dimension.FRACTION)
     return f"The same call against itself: shift {shift}, scatter of a pair {scatter}. {noise_note(same)}"
 
 

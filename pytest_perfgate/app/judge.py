@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from pytest_perfgate.core.judge.judge import (
     judging_failed,
     not_called,
     not_measured,
+    nothing_measured,
     unmatched_limits,
     with_trouble,
 )
@@ -43,7 +45,7 @@ from pytest_perfgate.model.measurement import (
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.project import DEPENDENCIES
-from pytest_perfgate.model.protocol import READ, STATIC, TIMED, WAITED, CaseResult
+from pytest_perfgate.model.protocol import STATIC, TIMED, WAITED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"
-LIST_FIGURES = "perfgate inspect FILE lists its figures"
 IMPORT_LATER = "import what the base lacks inside the fixture that uses it, not at the top of conftest.py"
 
 _NO_COMMIT = frozenset({"arm-no-commit", "revision-missing"})
@@ -131,8 +132,7 @@ class GateJudge:
     def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
         """Judge one measurement by its limits; ``unpaired`` says why two builds could not decide."""
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
-            why = {"region": "its region was never entered", READ: f"the file lacks it; next: {LIST_FIGURES}"}
-            return self.unmeasured(case, measurement.key, why.get(measurement.identity.timer, "nothing was recorded"))
+            return self.unmeasured(case, measurement.key, nothing_measured(measurement.identity.timer))
         baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
         past = self.past.newest(measurement)
         scatter, runs = _scatter(past, baseline, measurement.environment)
@@ -143,6 +143,7 @@ class GateJudge:
             floor_ns=case.plan.floor_ns,
             edited=edited,
             replaced=replaced,
+            new_line=self.accepted.is_new_line(measurement),
             then_hz=accepted_clock(baseline, past),
             unbaselined=_unbaselined(measurement.device.key, self.tools),
             paired_available=self.tools.confirm is not None and unpaired is None,
@@ -258,7 +259,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
         return Unpaired(why=lost, step=COMMIT_FIRST)
     if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    why, _, step = (error or "it did not run in both builds").partition("; next: ")
+    why, _, step = (error or "no round timed it in both builds: the base may not make this call").partition("; next: ")
     if fault is not None:
         why, step = error_summary(fault), fault.fix
     step = IMPORT_LATER if "while loading conftest" in why else step
@@ -331,7 +332,7 @@ def _bare(report: CaseReport) -> bool:
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement is missing"
     if result.outcome == "died":
-        return f"{reason}; the test was not run again; next: pytest '{result.case.nodeid}' --perfgate=off -s"
+        return f"{reason}; the test was not run again; next: pytest {shlex.quote(result.case.nodeid)} --perfgate=off -s"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.passes import one_by_one
+from pytest_perfgate.app.passes import WAITED, one_by_one
 from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
@@ -247,7 +247,9 @@ class Turns:
         planned = [_turn(plan, self._timing, warm[of_both if self._alike else side]) for side in (BASE, HEAD)]
         timers = {samples.timer for samples in warm.values()}
         timer = min(timers - {"events"} or timers)  # of two choices the one that times both calls
-        turns = [replace(turn, leaning=timer) for turn, _ in planned]
+        # near the least work that counts, one build would wait and the other not: a slowdown of the whole wait
+        waits = self._alike and any(WAITED in samples.notes for samples in warm.values())
+        turns = [replace(turn, leaning=timer, waits=waits) for turn, _ in planned]
         count, number = min(count for _, count in planned), 0
         sides: tuple[list[Samples], list[Samples]] = ([], [])
         while number < count:

@@ -62,6 +62,9 @@ _LEFT_NS, _LEFT = 2_000.0, 0.01
 """The least work that counts, also as a share of the call: after a call an idle wait finds the caches in use."""
 
 
+WAITED = ("wait", "the time includes a wait for the work that the call leaves to a device")  # a note of samples
+
+
 def leaves_work(passed: PassedCall, wait: Call, clock: Clock) -> bool:
     """Return whether a device still works when the call returns, so that a wait takes longer than a second one."""
     trials: list[tuple[float, ...]] = []

@@ -86,7 +86,7 @@ class Screening:
         judged = {key: self._pairs[key].first(result.rounds) for key, result in self._results.items()}
         thresholds = {key: self._threshold(key) for key in self._results}
         self._results = more_slow(self._results, judged, thresholds, design.alpha)
-        comparison.stage.say(self._summary())
+        comparison.stage.say(self._summary() if self._results else "no call was timed in both builds")
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the results of every case that both sides measured; of a stopped one, only an earlier decision."""
@@ -182,7 +182,7 @@ class Screening:
         )  # fmt: skip
 
     def _summary(self) -> str:
-        """Return ``38 of 40 decided in 7 to 14 rounds, 2 open after 30 rounds``."""
+        """Return ``38 of 40 cases decided in 7 to 14 rounds, 2 open after 30 rounds``."""
         played = _rounds_played(self._comparison, self._results)
         requests = {key: self._to_decide(key) for key in played}
         open_cases = {key for key in self._undecided() if requests[key].time}

@@ -379,8 +379,8 @@ class NextRound:
         """Return the preload with rounds left: the current, the next, or a new one."""
         while self._preloads:
             first = self._preloads[0]
-            of_same_kind = zip(first.starts, self._waiting(cases, first.seed))
-            if not first.spent and all(start.serves(other) for start, other in of_same_kind):
+            starts = zip(first.starts, self._waiting(cases, first.seed))
+            if not first.spent and all(start.serves(wanted) for start, wanted in starts):
                 return first
             self._preloads.pop(0).close()
         self._preloads.append(self._preloaded(cases, seed))

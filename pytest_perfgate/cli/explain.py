@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_perfgate.cli.output import show
@@ -131,6 +132,7 @@ For any other word it lists what mentions it. Without a word it lists everything
 """
 EXPLAIN_PASSES_ON = True  # a word may name an option, such as --perfgate-budget
 
+_OUTCOMES = {outcome.name.replace("_", " "): outcome for outcome in Outcome}
 _EFFECT = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
 
@@ -191,7 +193,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     from pytest_perfgate.core.trace_kinds import VIEWS
     from pytest_perfgate.plugin.options import OPTIONS
 
-    yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)
+    yield from (("outcome", name, RULE[outcome].meaning, "") for name, outcome in _OUTCOMES.items())
     yield from (("outcome", name, text, "") for name, text in UNJUDGED.items())
     yield from (("block word", name, text, "") for name, text in LABELS.items())
     yield from (("baseline field", name, text, "") for name, text in FIELDS.items())
@@ -221,7 +223,7 @@ def _code(word: str) -> Section | None:
 
 
 def _outcome(word: str) -> Section | None:
-    outcome = {_shown(one): one for one in Outcome}.get(word.upper().replace("_", " "))
+    outcome = _OUTCOMES.get(word.upper().replace("_", " "))
     if outcome is None:
         text = UNJUDGED.get(word.casefold(), "")
         meaning = f"{text[:1].upper()}{text[1:]}."
@@ -282,6 +284,8 @@ def _programs(word: str) -> Iterator[Section]:
             yield _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
 
 
+_CHECKOUT = Path(__file__).parents[2]
+
 _CALLS = {
     "command": "perfgate {} --help",
     "view": "perfgate inspect FILE --view {}",
@@ -292,9 +296,7 @@ _CALLS = {
 
 
 def _section(title: str, *lines: object, page: str) -> Section:
-    more = page if page.startswith("perfgate ") else f"docs/{page}"
-    return Section(title=title, blocks=tuple(Paragraph(text=str(line)) for line in (*lines, f"More: {more}") if line))
-
-
-def _shown(outcome: Outcome) -> str:
-    return outcome.name.replace("_", " ")
+    path = page if page.startswith("perfgate ") else f"docs/{page}"
+    has_page = path is page or (_CHECKOUT / path.partition("#")[0]).is_file()  # a wheel has no pages
+    more = f"More: {path}" if has_page else ""
+    return Section(title=title, blocks=tuple(Paragraph(text=str(line)) for line in (*lines, more) if line))

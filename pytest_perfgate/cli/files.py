@@ -124,7 +124,7 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_compare(options: argparse.Namespace) -> int:
     words, limits = output.split_limits(options.words)
-    before, after = output.split_sides(words)
+    before, after = output.split_sides(words, limits)
     look = output.judging_look(options)
     analysis, judged = _compared(output.named_files(before), output.named_files(after), limits, look)
     if options.view == "list":

@@ -233,7 +233,7 @@ DEVLOG_ABOUT = """Write the last run into a kernel's log, and compare it with th
 
 "vs Previous" compares with the newest earlier record of another commit that was measured in the same way. Without one
 it compares with the accepted time, and without that with the code before it was committed. "within noise": the
-intervals of both times overlap, so the two runs show no change.
+intervals of both times overlap, and no two builds confirmed a change.
 
   perfgate devlog --since v1.2 --version v1.3
 

@@ -266,17 +266,17 @@ def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return files, limits
 
 
-def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return before and after: two files, or two lists around ``--``."""
-    if "--" in words:
-        at = list(words).index("--")
-        before, after = list(words[:at]), list(words[at + 1 :])
-    else:
-        before, after = list(words[:1]), list(words[1:])
+def split_sides(words: Sequence[str], limits: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    """Return before and after: two files, or two lists around ``--``; limits need two that differ."""
+    at = words.index("--") if "--" in words else 1
+    before, after = list(words[:at]), list(words[at + ("--" in words) :])
     if not before or not after or ("--" not in words and len(after) > 1):
         what = f"{plural(len(words), 'file')}: a comparison needs two files, or two lists around --"
         fix = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
         raise PerfgateError("artifact-mixed", what, fix=fix)
+    if limits and {Path(path).resolve() for path in before} == {Path(path).resolve() for path in after}:
+        why, fix = "a file never differs from itself, so no limit could be missed", "name the file of the other run"
+        raise PerfgateError("artifact-mixed", f"{before[0]} is on both sides", why=why, fix=fix)
     return before, after
 
 

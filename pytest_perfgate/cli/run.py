@@ -66,9 +66,9 @@ def run_run(options: Namespace) -> int:
 
 def _lists(words: list[str]) -> bool:
     """Return whether the command only lists something, so that no test runs."""
-    from pytest_perfgate.plugin.controller import LISTING
+    from pytest_perfgate.plugin.controller import LISTING, is_option
 
-    return any(word.startswith(explicit_selection) for word in words for explicit_selection in LISTING.values())
+    return any(is_option(word, spellings) for word in words for spellings in LISTING.values())
 
 
 def _policies(pairs: list[str]) -> list[str]:
@@ -230,7 +230,7 @@ def _with_tables(report: RunReport, pairs: list[str]) -> RunReport:
     from pytest_perfgate.core.render.families import parse_pivot
 
     for pair in pairs:
-        parse_pivot(pair)
+        parse_pivot(pair, "--table")
     return replace(report, tables=tuple(dict.fromkeys((*report.tables, *pairs)))) if pairs else report
 
 

@@ -71,6 +71,8 @@ class Plan:
     """Whether the host's timer reads the thread's CPU time with each sample."""
     one_core: bool = False
     """Whether a process of a pair keeps to the core of both for these samples."""
+    waits: bool = False
+    """Whether the call ends with a wait for the devices in use, because it leaves work to them in one of two builds."""
 
 
 @value

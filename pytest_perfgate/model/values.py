@@ -275,7 +275,7 @@ USUAL: Mapping[Dimension, tuple[str, ...]] = {
     Dimension.BYTES: ("B", "KiB", "MB", "GB"),
     Dimension.BANDWIDTH: ("GB/s", "TB/s"),
     Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
-    Dimension.WORK: ("GFLOP", "TFLOP"),
+    Dimension.WORK: ("FLOP", "GFLOP", "TFLOP"),
     Dimension.RATE: ("/s", "k/s", "M/s"),
     Dimension.INTENSITY: ("FLOP/B",),
     Dimension.CLOCK: ("MHz", "GHz"),

@@ -57,9 +57,9 @@ class ControllerRole(ReadablePhases):
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
         report = yield
-        headed(item, call, report)
+        headed(call, report)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -121,9 +121,15 @@ def refused(config: pytest.Config) -> int | None:
 def _listing_options(config: pytest.Config) -> Iterator[str]:
     """Yield the listing options that are set, but neither by the command line nor by its environment."""
     words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
-    for name, explicit_selection in LISTING.items():
-        if getattr(config.option, name, None) and not any(word.startswith(explicit_selection) for word in words):
-            yield explicit_selection[0]
+    for name, spellings in LISTING.items():
+        if getattr(config.option, name, None) and not any(is_option(word, spellings) for word in words):
+            yield spellings[0]
+
+
+def is_option(word: str, spellings: Container[str]) -> bool:
+    """Return whether a word of the command line is this option, with or without a value."""
+    # ``--color`` only begins with ``--co``; a short option is doubled in ``-VV``
+    return word.partition("=")[0] in spellings or word[:2] in spellings
 
 
 def end_as_interrupted(config: pytest.Config) -> None:

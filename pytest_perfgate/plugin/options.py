@@ -205,6 +205,15 @@ def _with_ci(environment: dict[str, str]) -> dict[str, str]:
     return with_ci(environment)
 
 
+def refuse_ranks(environment: Mapping[str, str]) -> None:
+    """Raise in one of several processes of torchrun, whose variables each measuring child would get as well."""
+    size = environment.get("WORLD_SIZE", "")
+    if "LOCAL_RANK" in environment and size.isdecimal() and int(size) > 1:
+        from pytest_perfgate.model.errors import PerfgateError
+
+        raise PerfgateError("run-ranks", f"this is rank {environment.get('RANK', '?')} of {size} of one job")
+
+
 def child_environment(config: pytest.Config) -> Mapping[str, str]:
     """Return the current environment, with the variables of CI and git as they were at the start."""
     stash = getattr(config, "stash", None)

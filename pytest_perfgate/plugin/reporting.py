@@ -151,7 +151,7 @@ def readable() -> Iterator[None]:
     try:
         yield
     except PerfgateError as fault:
-        raise pytest.fail.Exception(for_terminal(fault.text()), pytrace=False) from None
+        raise _failure(fault.text()) from None
 
 
 def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, str]) -> str:
@@ -168,20 +168,21 @@ def shown_once(block: str, nodeid: str, first_tests: dict[str, str]) -> str:
     return block if first == nodeid else f"{head}{why}the same reason as {first}, which shows it\n"
 
 
-_TOLD = pytest.StashKey[str]()
-
-
-def refuse(item: pytest.Item, text: str) -> NoReturn:
+def refuse(text: str) -> NoReturn:
     """Fail a test with this text, without the traceback of our code."""
-    item.stash[_TOLD] = text = for_terminal(text)
-    pytest.fail(text, pytrace=False)
+    raise _failure(text)
 
 
-def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-    """Shorten the failure to its first line in pytest's final list, since the full text stands above."""
+def _failure(text: str) -> Any:
+    failure: Any = pytest.fail.Exception(for_terminal(text), pytrace=False)
+    failure.perfgate = True
+    return failure
+
+
+def headed(call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
+    """Shorten our own failure to its first line in pytest's final list, since the full text stands above."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    block = item.stash.get(_TOLD, None)
-    if crash is not None and block is not None and call.excinfo is not None and str(call.excinfo.value) == block:
+    if crash is not None and call.excinfo is not None and getattr(call.excinfo.value, "perfgate", False):
         crash.message = crash.message.partition("\n")[0]
 
 

@@ -148,10 +148,12 @@ class GateSession(SessionState):
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.controller import interrupts_handled
+        from pytest_perfgate.plugin.options import child_environment, refuse_ranks
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
+                refuse_ranks(child_environment(self.settings.pytest))
                 begin(self)
                 try:
                     with interrupts_handled(), cleaned_up(self.settings.pytest):
@@ -166,7 +168,7 @@ class GateSession(SessionState):
                 self.collect([item])
                 self._late.add(item.nodeid)
         if fault := self.fault_of(item):
-            refuse(item, fault.text())
+            refuse(fault.text())
         case = self.cases[item.nodeid]
         bench = self._bench(case)
         self._benches[item.nodeid] = bench
@@ -177,19 +179,19 @@ class GateSession(SessionState):
         if getattr(item, "_excinfo", None):  # a test of unittest failed or was skipped: pytest raises that only later
             return
         if fault := self.fault_of(item):
-            refuse(item, fault.text())
+            refuse(fault.text())
         case = self.cases.get(item.nodeid)
         if case is None:
             return
         bench = self._benches.get(item.nodeid)
         reports = self._read(case, bench)
         if isinstance(reports, PerfgateError):
-            refuse(item, without_repeats(reports, item.nodeid, self.told))
+            refuse(without_repeats(reports, item.nodeid, self.told))
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
         if failing := _failing_blocks(reports, self.settings.pytest, self.told):
-            refuse(item, "\n\n".join(failing))
+            refuse("\n\n".join(failing))
 
     def call_names(self, nodeid: str) -> list[str]:
         """Return the names of the calls that a test made."""

@@ -178,7 +178,8 @@ class Settings:
         if self.project.tables:
             from pytest_perfgate.core.render.families import parse_pivot
 
-            [parse_pivot(text) for text in self.project.tables]
+            typed, settings = self.options.perfgate_table, f"{self.project.source}: tool.perfgate.tables"
+            [parse_pivot(text, "--perfgate-table" if text in typed else settings) for text in self.project.tables]
         return self.policy, self.budget_s
 
     @cached_property

@@ -124,7 +124,7 @@ class WorkerRole(ReadablePhases):
         if self._session is not None:
             from pytest_perfgate.plugin.reporting import headed
 
-            headed(item, call, report)
+            headed(call, report)
         if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
             setattr(report, SEEN, self._session.call_names(item.nodeid))
         return report

@@ -63,7 +63,7 @@ def test_rounds_that_are_kept_are_judged_without_measuring(place: Place) -> None
     assert "smallest limit" in done.out
     drawn = (place.root / "power.svg").read_text()
     assert drawn.startswith("<svg")
-    assert "limit 3.0 %" in drawn
+    assert "limit +3 %" in drawn
     assert "one side kept busy" in drawn
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_every_word_is_explained(word: str) -> None:
         assert texts
         assert all(len(text) > 5 for text in texts)
         assert more.startswith(("More: docs/", "More: perfgate "))
+
+
+def test_a_wheel_has_no_pages_to_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("pytest_perfgate.cli.explain._CHECKOUT", tmp_path)
+    texts = [paragraph.text for section in explain("limit-syntax").blocks for paragraph in section.blocks]
+    assert texts[-1].startswith("Exit code")
+    assert "More: perfgate report --help" in str(explain("report"))
 
 
 @pytest.mark.parametrize("word", ["rounds", "processes", "Baselines"])

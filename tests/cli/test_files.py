@@ -134,6 +134,7 @@ def test_compare_lists_its_views_and_prints_no_page_that_it_writes(command) -> N
 def test_compare_has_a_reference_and_optional_limits(command) -> None:
     assert "2.5 µs" in command("compare", "a.toy", "b.toy").stdout
     assert command("compare", "a.toy", "b.toy", "time <= 1us").returncode == 1
+    assert command("compare", "a.toy", "a.toy").returncode == 0, "without a limit, nothing passes"
     assert command("compare", "a.toy", "--", "b.toy", "time <= 9us").returncode == 0
 
 
@@ -151,6 +152,7 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
         (["inspect", "a.toy", "--rank", "0"], 2, "did you mean --set rank=VALUE?"),
         (["check", "a.toy", "tiem <= 1us"], 2, "did you mean 'time'"),
         (["compare", "a.toy", "b.toy", "a.toy"], 2, "a comparison needs two files"),
+        (["compare", "a.toy", "./a.toy", "time <= 1us"], 2, "a.toy is on both sides"),
         (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),
     ],
 )

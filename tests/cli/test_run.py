@@ -89,6 +89,7 @@ def test_in_ci_a_listing_of_the_settings_measured_nothing(tmp_path: Path, run: R
     assert done.code == 4, done.out + done.err
     assert "nothing was measured: " in done.err
     assert f"{option} stands in addopts, not on the command line  [run-listed]" in done.err
+    assert option != LISTINGS[0] or run("--color=yes", ci=True).code == 4, "which asks for no --co"
 
 
 def test_a_listing_without_baselines_on_a_laptop_or_on_request(tmp_path: Path, run: Run) -> None:
@@ -105,9 +106,20 @@ def test_a_listing_on_request_has_its_word(option: str) -> None:
     assert not command._lists(["-q", "tests", "-k", option.removeprefix("--")])
 
 
+@pytest.mark.parametrize(
+    ("word", "lists"),
+    [
+        *(("--co", True), ("--cache-show=cache/*", True), ("-VV", True), ("-h", True)),
+        *(("--color=yes", False), ("--continue-on-collection-errors", False), ("--cov=kernels", False)),
+    ],
+)
+def test_an_option_that_begins_like_a_listing_is_none(word: str, lists: bool) -> None:
+    assert command._lists([word]) is lists
+
+
 def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path, run: Run) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    assert run("-k", "plain", ci=True).code == 4
+    assert run("-k", "plain", ci=True).code == run("-k", "plain", "--color=yes", ci=True).code == 4
     assert run("-k", "wrong", ci=True).code == 1
 
 

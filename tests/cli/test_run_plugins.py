@@ -157,7 +157,8 @@ def test_a_package_in_both_groups_serves_pytest_and_the_commands(tmp_path, monke
     assert dispatch(["inspect", "a.counted"]) == 0
     assert capsys.readouterr().out.startswith("a.counted")
     assert dispatch(["check", "a.counted", "atomics <= 1"]) == 0
-    assert dispatch(["compare", "a.counted", "a.counted", "atomics <= 0"]) == 1
+    (tmp_path / "b.counted").write_text("COUNTED")
+    assert dispatch(["compare", "a.counted", "b.counted", "atomics <= 0"]) == 1
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_k.py"]
     env = {**os.environ, "PYTHONPATH": path, "CI": ""}

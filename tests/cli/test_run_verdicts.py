@@ -67,8 +67,8 @@ def test_a_comparison_without_limits_is_written_too(place: Place, records: tuple
     done = place.perfgate("compare", *records, "--markdown", "-", "--html", "c.html")
     assert done.code == 0
     assert done.out.count("# ") == 1
-    assert "20 %" in done.out
-    assert "20 %" in Path("c.html").read_text(encoding="utf-8")
+    assert "+20.0 %" in done.out
+    assert "+20.0 %" in Path("c.html").read_text(encoding="utf-8")
     assert "Limits" not in done.out
 
 

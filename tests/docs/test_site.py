@@ -34,6 +34,8 @@ def test_the_site_builds_strict_and_can_be_searched(project: Path) -> None:
     assert pages <= {path.stem for path in (project / "site").glob("*.html")}
     index = json.loads((project / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))
     assert pages <= {entry["location"].partition(".html")[0] for entry in index["docs"]}
+    outcomes = (project / "site" / "outcomes.html").read_text(encoding="utf-8")
+    assert '<span class="option">--perfgate-against</span>' in outcomes, "a narrow screen breaks it at no hyphen"
 
 
 def test_links_that_lead_nowhere_and_a_page_outside_of_the_nav_are_each_counted_and_fail(project: Path) -> None:

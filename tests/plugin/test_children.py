@@ -102,7 +102,7 @@ def test_trouble_costs_exactly_its_own_case(project: Project) -> None:
     assert failed == set(LOST), run.text
     assert {name: words for name, words in LOST.items() if words not in run.says(name)} == {}
     assert all(run.outcome(name) == "passed" for name in ("test_before", "test_babbles", "test_after"))
-    assert "next  pytest 'test_trouble.py::test_dies' --perfgate=off -s" in run.text
+    assert "next  pytest test_trouble.py::test_dies --perfgate=off -s" in run.text
 
 
 INHERITING = """

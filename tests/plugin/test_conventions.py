@@ -219,6 +219,16 @@ def test_a_wrong_setting_stops_a_distributed_run_with_its_code(
     assert (run.code, f"[{code}]" in run.text, "INTERNALERROR" in run.text) == (4, True, False), run.text
 
 
+def test_full_mode_refuses_to_be_one_rank_of_several(project: Project) -> None:
+    """A collective in a test waited without an end for a rank that had measured enough."""
+    project.write("test_two.py", TWO)
+    ranks = {"RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1"}
+    run = project.run("--perfgate=full", **ranks, WORLD_SIZE="2")
+    assert (run.code, "rank 1 of 2 of one job  [run-ranks]" in run.text) == (4, True), run.text
+    for mode, size in (("full", "1"), ("quick", "2")):
+        assert project.run("-k", "good", f"--perfgate={mode}", **ranks, WORLD_SIZE=size).code == 0
+
+
 def test_a_child_reads_no_conftest_where_pytest_reads_none(project: Project) -> None:
     project.write("conftest.py", "raise OSError('read all the same')\n")
     project.write("test_two.py", TWO)
@@ -242,6 +252,8 @@ def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:
     assert run.code == 4
     assert "pyproject.toml: tool.perfgate" in run.text
     assert "did you mean rounds" in run.text
+    project.configure('tables = ["x"]')
+    assert "pyproject.toml: tool.perfgate.tables: 'x' is not two parameters" in project.run().text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

@@ -80,7 +80,7 @@ def test_a_region_whose_later_entries_bring_something_else(in_ci: Run, here: Run
 
 def test_a_region_that_is_never_entered(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_region_never_entered", "NOT MEASURED")
-    failing(in_ci, "test_nothing_recorded", "NOT MEASURED", "nothing was recorded")
+    failing(in_ci, "test_nothing_recorded", "NOT MEASURED", "nothing was recorded", "give record() times above zero")
     assert in_ci.text.count("nothing was recorded") == 1, "pytest's list at the end has the first line of a block"
     assert "FAILED test_rows.py::test_nothing_recorded - Failed: NOT MEASURED" in in_ci.text
     assert here.outcome("test_region_never_entered") == here.outcome("test_nothing_recorded") == "passed"

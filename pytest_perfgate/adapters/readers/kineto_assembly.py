@@ -173,7 +173,7 @@ def _rank(columns: Columns, header: Header) -> int | None:
         rank = float(match.group(1)) if match else None
     if rank is not None and not rank < RANKS:
         raise too_high(columns.path)
-    return _rank_count(rank)
+    return _rank_or_count(rank)
 
 
 def _header_number(distributed: Any, name: str) -> float | None:
@@ -184,8 +184,8 @@ def _header_number(distributed: Any, name: str) -> float | None:
     return number if type(number) in {int, float} else None
 
 
-def _rank_count(number: float | None) -> int | None:
-    """Return a number of ranks; None for -1, which some writers use for none."""
+def _rank_or_count(number: float | None) -> int | None:
+    """Return a rank or a number of ranks; None for -1, which some writers use for none."""
     return int(number) if number is not None and 0 <= number < RANKS and number == int(number) else None
 
 
@@ -216,7 +216,7 @@ def _trace(
         arguments=tuple(_parts(text) for text in columns.arguments),
         messages=messages,
         rank=rank,
-        world=_rank_count(_header_number(header.distributed, "world_size")),
+        world=_rank_or_count(_header_number(header.distributed, "world_size")),
         devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
         base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
         shapes=bool(columns.arguments),

@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,27 @@ def wait_for_all() -> Call | None:
 
 
 def _wait_for_jax() -> Call | None:
-    """Return a wait for the arrays of JAX, also those that a call hides or stores; JAX is not started for it."""
+    """Return a wait for the arrays of JAX, also those that a call hides or stores; JAX is not started for it.
+
+    Arrays that have failed by now are left out: the traceback of a failed test keeps them, and no other test must fail.
+    """
     jax: Any = sys.modules.get("jax")
     started = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
     if started is None or not started() or not hasattr(jax, "live_arrays"):
         return None
+    try:
+        jax.block_until_ready(jax.live_arrays())
+    except Exception:  # noqa: BLE001 - any error of the work that an earlier test left behind
+        failed = [array for array in jax.live_arrays() if not _becomes_ready(array)]
+        return lambda: jax.block_until_ready([a for a in jax.live_arrays() if not any(a is lost for lost in failed)])
     return lambda: jax.block_until_ready(jax.live_arrays())
+
+
+def _becomes_ready(array: Any) -> bool:
+    with suppress(Exception):  # its computation failed
+        array.block_until_ready()
+        return True
+    return False
 
 
 class HostEvent:

@@ -176,7 +176,8 @@ def _fetching(name: str, remotes: Sequence[str]) -> str:
     longest_first = sorted({usual := _usual_remote(remotes), *remotes}, key=len, reverse=True)  # a/b before a
     pairs = ((one, remote) for one in _references(name, usual) for remote in longest_first)
     place, remote = next(pair for pair in pairs if pair[0].startswith(f"refs/remotes/{pair[1]}/"))
-    return f"git fetch {remote} {quote(f'{place[14 + len(remote) :]}:{place}')}"  # below refs/remotes/
+    fetch = f"git fetch {remote} {quote(f'{place[14 + len(remote) :]}:{place}')}"  # below refs/remotes/
+    return fetch if remote in remotes else f"git remote add {remote} URL, then {fetch}"
 
 
 def _usual_remote(remotes: Sequence[str]) -> str:

@@ -10,8 +10,7 @@ from pytest_perfgate.model.profiles import SQLITE
 
 _IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
 _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
-_SQLITE = "an SQLite database"
-_PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
+_SQLITE, _PROFILE = "an SQLite database", "profile the program with torch.profiler, nsys, ncu or rocprofv3"
 _CPROFILE = "a profile of Python's cProfile, without times of kernels"
 _HOST = "output of a profiler of the host ({}), without times of kernels"
 _CSV = "write CSV instead: rocprofv3 --kernel-trace --output-format csv"
@@ -43,7 +42,6 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"\x03\x02\x23\x07", "SPIR-V, which holds no times and no machine code", _PROFILE),
     *((mark + b"\x03", _CPROFILE, _PROFILE) for mark in (b"{)", b"{\xa9", b"\xfb)", b"\xfb\xa9")),
     *((mark, _HOST.format(tool), _PROFILE) for mark, tool in _HOST_MARKS),
-    *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
     *((mark, what, FROM_REPORT) for mark, what in ((b"PAR1", "a Parquet file"), (b"ARROW1", "an Arrow file"))),
@@ -120,8 +118,8 @@ _PRINTED = "text that cuobjdump or nvdisasm printed"
 _AGAIN = "give the file as the profiler wrote it, or export it again; its form decides what a figure means"
 _BESIDE = "name the files of results that lie beside it"
 _SOURCE, _TRACELENS = "name the traces that it was made of", "a table of TraceLens"
-_UNTIMED = "a table of rocprof that has no times of kernels"
-_NSYS = "a table of nsys stats"
+_UNTIMED, _NSYS = "a table of rocprof that has no times of kernels", "a table of nsys stats"
+_MEASUREMENT = 'give its times to a test: perfgate.record(measurement.times, unit="s")'
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 _BENCHMARKS = "a result of another benchmark tool ({}), which is not read"
 _MEASURE = "measure with pytest-benchmark, asv or hyperfine, whose JSON is read"
@@ -288,6 +286,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "asv's list of benchmarks, without times",
         "name a file of results: .asv/results/MACHINE/COMMIT-ENVIRONMENT.json",
     ),
+    (r"\A\x80(?s:.)*torch\.utils\.benchmark", "a pickle of torch.utils.benchmark, which is never opened", _MEASUREMENT),
+    (r"\A\x80[\2-\5]", "a pickle of Python, which is never opened", _NO_PICKLE),
     (r'\A\{\s*"arch"\s*:(?s:.)*"machine"\s*:(?s:.)*"ram"\s*:', "what asv wrote of a machine", _BESIDE),
     (r'\A[^\n]*\bkernel[_ ]?name"?[,;\t]', "a table of kernels, in another form than ncu and rocprof write it", _AGAIN),
 )

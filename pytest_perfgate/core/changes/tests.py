@@ -154,6 +154,9 @@ def absent(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[st
             yield f"{node}: {f'now {names[test]}' if test in names else place}"
 
 
+GONE = "gone, or not gated any more"
+
+
 def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool, lined: set[str]) -> Iterator[str]:
     """Yield tests without a line that pytest collected before the change, and that it does not gate any more."""
     # Where no test of a file was collected, its conftest leaves it out on this machine, unless the change ``hides`` it.
@@ -172,4 +175,4 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
             outside = (after and new in left_out) or path in here or not reach.holds(node)
             if not outside and here.isdisjoint({node, *after}) and (after or node not in lined):
                 place = after[0] if after and after[0] != node else "here"
-                yield f"{node}: {f'{place}, and not collected' if after else 'gone, or not gated any more'}"
+                yield f"{node}: {f'{place}, and not collected' if after else GONE}"

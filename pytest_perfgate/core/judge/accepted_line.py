@@ -9,7 +9,7 @@ from math import isnan, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.context import BUILT_IN, REASON, JudgeContext, JudgedMeasurement, limited, surroundings
+from pytest_perfgate.core.judge.context import BUILT_IN, JudgeContext, limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.render.words import FigureLevel
 from pytest_perfgate.model.measurement import DIRTY, Baseline, HistoryEntry, Measurement, short_commit
@@ -19,9 +19,6 @@ from pytest_perfgate.model.values import Better, first_of, value
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
     from pytest_perfgate.model.verdict import CaseReport
-
-BASE_FIRST = "accept what the base measures, in a change before this one; then accept this with a reason"
-"""The step for a line that came with a slower kernel: a second reason would clear no more than the first."""
 
 
 @value
@@ -140,12 +137,6 @@ def goes_too_far(line: Baseline | None, measurement: Measurement, time: float, c
         return False
     accepted = replace(line, time=time, identity=measurement.identity)
     return anchored(accepted, line, Signature(when=context.today)).drift_from_anchor > context.anchor
-
-
-def accepting_slower(trial: JudgedMeasurement) -> str:
-    """Return the step that accepts what is worse than the base; a line that came with the change explains nothing."""
-    came = trial.baseline is not None and not trial.baseline.runs
-    return BASE_FIRST if came else trial.accepting(REASON)
 
 
 def _measured_otherwise(line: Baseline, before: Baseline) -> bool:

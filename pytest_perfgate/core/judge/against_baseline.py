@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, far_in_turns, renewed_line
+from pytest_perfgate.core.judge.against_revision import against_revision, far_in_turns, or_accepted, renewed_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -36,6 +36,7 @@ from pytest_perfgate.core.judge.suspects import (
     prediction,
     renewed,
     run_out,
+    uncommitted,
 )
 from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
@@ -45,13 +46,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
     from pytest_perfgate.model.metric import Metric
 
-SUSPICIOUS = 9.0
-"""A suspiciously large speed-up: ten times."""
-
+SUSPICIOUS = 9.0  # a suspiciously large speed-up: ten times
 _LEAST_RUNS = 2  # the least runs of an accepted time that can clear a case
 _FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
-MISSES = 0.05
-"""The error rate of an accepted time in clearing code that is slower by exactly its limit."""
+MISSES = 0.05  # the error rate of an accepted time in clearing code that is slower by exactly its limit
 
 _MAY_BE_OFF = "the accepted time may be off by as much"
 
@@ -153,15 +151,16 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge by two builds in turns, whatever the accepted time; a change may accept a slower time with a reason."""
-    paired, threshold = trial.paired, allowed.threshold
+    paired, threshold, line = trial.paired, allowed.threshold, trial.baseline
     assert paired is not None
+    assert line is not None
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
     below = paired.interval is not None and paired.interval.high < threshold
     clear = paired.decision is Decision.NOT_SLOWER or (below and is_look(paired.rounds))
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > threshold
         ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
-        return clock_event(suspicion, trial) or ruling
+        return clock_event(suspicion, trial) or or_accepted(ruling, line, trial, threshold)
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
     far = _unexplained_time(suspicion, trial) if metric.value > threshold else None
@@ -239,12 +238,18 @@ def _scatters(trial: JudgedMeasurement) -> bool:
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
     """Return whether the accepted time can detect its limit between runs, and this time is below it."""
     # The scatter between runs is the error of an accepted time; processes of one run agree with each other.
-    if not (trial.baseline and trial.baseline.runs and _scatters(trial)):
+    if _came_with_change(trial) or not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.detects) <= allowed.threshold and (
         math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.threshold)
     )
+
+
+def _came_with_change(trial: JudgedMeasurement) -> bool:
+    """Return whether the change brought its line, which then clears nothing, or nothing that two builds can decide."""
+    line, context = trial.baseline, trial.context
+    return line is not None and not line.local and (not line.runs or (context.new_line and context.paired_available))
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
@@ -285,11 +290,12 @@ def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Rul
     count = plural(max(trial.baseline.runs, trial.context.runs), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     rests = f"rests on {count}, and the next run may be {detectable(between)} off"
-    what = rests if trial.baseline.runs else "came with this change"
+    what = "came with this change" if _came_with_change(trial) else rests
+    again = (trial.accepting(REASON),) if uncommitted(trial.baseline) else ()  # from a commit, which can be built
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"the accepted time {what}: {decides}",
-        next=tuple(against_accepted(trial)),
+        next=tuple(against_accepted(trial)) or again,
         metric=metric,
         visible=max(visible, between),
         against=True,

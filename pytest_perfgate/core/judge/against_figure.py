@@ -132,12 +132,10 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         then = more_rounds(trial, paired)
     elif outcome in {Outcome.MOVED, Outcome.REGRESSED}:
         then = (*(cause_commands(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
-    if not came:
-        return ruling._replace(outcome=outcome, sentence=text, next=then)
-    from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
-
-    then = (*cause_commands(trial), BASE_FIRST) if outcome is Outcome.REGRESSED else then
-    return ruling._replace(outcome=outcome, sentence=text, next=then, figure=finding.base)
+    edited, line = trial.context.edited, trial.context.edited or trial.baseline
+    if came and outcome is Outcome.REGRESSED and line and line.explains(trial.baseline if edited else None):
+        outcome, text, then = Outcome.ACCEPTED, f'{text}; this change accepts it: "{line.why}"', ()
+    return ruling._replace(outcome=outcome, sentence=text, next=then, figure=finding.base if came else ruling.figure)
 
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:

@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_words,
     time_to_decide,
 )
-from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
+from pytest_perfgate.core.judge.suspects import SAME, Suspicion, agrees, clock_event, expired, more_rounds, run_out
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import BUILDS, IN_TURNS, OWN_TEST, plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
@@ -129,8 +129,7 @@ def _shared(paired: Paired) -> tuple[tuple[str, str], ...]:
     return ((BUILDS, indistinguishable(paired)),) if paired.shared else ()
 
 
-TUNING = "tuning "
-"""The prefix of a process's note on a tuned kernel, followed by the name of the kernel."""
+TUNING = "tuning "  # begins a process's note on a tuned kernel; the name of the kernel follows
 
 
 def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str], ...]:
@@ -236,8 +235,21 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
     return Arms(base=paired.base, same=paired.same, differences=paired.differences + paired.further)
 
 
-UNASKED = 0.03
-"""The slowdown for a call that no limit applies to."""
+def or_accepted(ruling: Ruling, line: Baseline, trial: JudgedMeasurement, threshold: float) -> Ruling:
+    """Return ACCEPTED for a slowdown if the change brings the case's first line, with a reason, and the run agrees."""
+    came = not line.local and (trial.context.new_line or not line.runs)
+    if not came or ruling.outcome is not Outcome.REGRESSED:
+        return ruling
+    why = "" if line.explains(None) else "the line of this change has no reason in a commit"
+    if not why and not agrees(trial, line, max(threshold, line.detects)):
+        why = f"the line of this change has another time, {quantity(line.time, Dimension.TIME)}"
+    if why:
+        return ruling._replace(sentence=f"{ruling.sentence}, and {why}")
+    accepts = f'{ruling.sentence}; this change accepts {quantity(line.time, Dimension.TIME)}: "{line.why}"'
+    return ruling._replace(outcome=Outcome.ACCEPTED, sentence=accepts, next=())
+
+
+UNASKED = 0.03  # the slowdown for a call that no limit applies to
 
 
 def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, all_looks, more_slow
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, percent, picture, words
-from pytest_perfgate.core.render.words import signed, span
+from pytest_perfgate.core.render.words import exact_change, signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
 from pytest_perfgate.model.metric import Block, Column, Document, Interval, Paragraph, Picture, Table
 from pytest_perfgate.model.plan import Decision
@@ -197,9 +197,9 @@ def calibration_document(result: Calibration) -> Document:
     """Return the rates with their bounds, the power curve, and a limit for each test."""
     cost = f"; {span(result.seconds)} a run" if result.seconds else ""
     alarms = (
-        f"With a limit of {signed(result.limit)}, {_rate(result.alarms)} of suites of this project's {result.tests} "
-        f"tests raise a false alarm. {_rate(result.undecided)} of verdicts stay undecided. A verdict takes "
-        f"{result.processes:.1f} processes a side on average{cost}."
+        f"With a limit of {exact_change(result.limit)}, {_rate(result.alarms)} of suites of this project's "
+        f"{result.tests} tests raise a false alarm. {_rate(result.undecided)} of verdicts stay undecided. "
+        f"A verdict takes {result.processes:.1f} processes a side on average{cost}."
     )
     note = (
         f"Suites are drawn from {result.rounds} rounds with the same code on both sides. A slowdown multiplies the "
@@ -209,7 +209,7 @@ def calibration_document(result: Calibration) -> Document:
     power = Table(
         title="Slowdowns that are confirmed",
         columns=Column.header("slowdown | found | bounds"),
-        rows=tuple((signed(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
+        rows=tuple((exact_change(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
     )
     own = Table(
         title="Tests",
@@ -231,7 +231,7 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
     if not result.injected:
         return ()
     rows = tuple(
-        (signed(s.by), signed(s.measured), s.rounds, f"{s.detected.rate * 100:.1f} %", _bounds(s.detected))
+        (exact_change(s.by), signed(s.measured), s.rounds, f"{s.detected.rate * 100:.1f} %", _bounds(s.detected))
         for s in result.injected
     )
     columns = (
@@ -254,20 +254,20 @@ def curve(result: Calibration) -> Picture:
     scaled = [(0.0, result.alarms), *result.power]
     real = [(slowdown.measured, slowdown.detected) for slowdown in result.injected]
     frame = Frame(
-        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text=percent),
+        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text=exact_change),
         y=Axis(low=0, high=1.04, label="confirmed", text=percent),
         top=34,
     )
     across, _ = frame.at(result.limit, 0)
     marks = [
         line(frame, [(result.limit, 0), (result.limit, 1.04)], colour=SOFT, dash="5 4"),
-        words(across + 5, frame.top + 30, f"limit {result.limit * 100:.1f} %", colour=SOFT),
+        words(across + 5, frame.top + 30, f"limit {exact_change(result.limit)}", colour=SOFT),
         line(frame, [(by, rate.rate) for by, rate in scaled]),
         *_points(frame, scaled, MARK),
         *_points(frame, real, OTHER),
         *_legend(frame, result),
     ]
-    alt = f"power: {', '.join(f'{signed(by)} {rate.rate * 100:.0f} %' for by, rate in result.power)}"
+    alt = f"power: {', '.join(f'{exact_change(by)} {rate.rate * 100:.0f} %' for by, rate in result.power)}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 

@@ -64,8 +64,7 @@ class JudgeContext:
     """The part of the gates that this shard judges, which is also its part of the false-alarm rate."""
     scatter: float | None = None
     """Relative scatter between runs from the history; the baseline's own if unknown."""
-    runs: int = 0
-    """Runs behind ``scatter``."""
+    runs: int = 0  # behind ``scatter``
     floor_ns: float = 0.0
     """Smaller differences do not count, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
@@ -74,6 +73,7 @@ class JudgeContext:
     """The line of the work tree if this change edits it; ``baseline`` is the merge base's."""
     replaced: Baseline | None = None
     """The merge base's line, if it is not comparable and ``baseline`` is the one that this change accepts."""
+    new_line: bool = False  # whether the merge base has no such line
     anchor: float = ANCHOR
     """How far accepted steps may take a line from its anchor, as a fraction."""
     today: str = ""

@@ -20,7 +20,7 @@ from pytest_perfgate.core.limits.scope import noun
 from pytest_perfgate.core.render.words import detectable, edges, plural, signed, value_text
 from pytest_perfgate.core.stats.inference import pairs_needed, predict, prior, shift_and_interval, signed_rank
 from pytest_perfgate.model.metric import Interval, Labels, Metric, MetricSet
-from pytest_perfgate.model.plan import CHANGES, LEAST, Case, CaseKey, Limit, Operator, Outcome
+from pytest_perfgate.model.plan import CHANGES, LEAST, Case, CaseKey, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Arms, CaseReport, SuiteNote
 
@@ -137,13 +137,19 @@ def _judge_family(
     if not members or len(figures) < len(members):
         gaps = [report for report, reading in zip(meant, readings) if reading is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
-    others = [figure.dimension for figure in figures if figure.dimension is not limit.dimension]
-    if others:
+    if others := [figure.dimension for figure in figures if figure.dimension is not limit.dimension]:
         return Outcome.INVALID, f"{of} is {noun(others[0])}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
         return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
     mean = _LimitMean(limit, of, meant, figures, geometric_mean(figures, change=change), context, among)
-    return accepted_by_change(*_judge_mean(mean, compared=None not in accepted), members, meant)
+    builds = change and (context.policy.ci or context.mode is Mode.FULL)  # decide, not lines that came with the change
+    first = [line for line in map(_line, meant) if builds and line is not None and not line.runs]
+    outcome, why = _judge_mean(mean, compared=None not in accepted and not first)
+    reach = math.log1p(max(limit.bound, _detects(meant), 0.0))
+    agrees = bool(first) and abs(math.log1p(mean.metric.value)) <= reach
+    if outcome is Outcome.REGRESSED and agrees and all(line.explains(None) for line in first):
+        return Outcome.ACCEPTED, f"{why}; this change accepts the times of {plural(len(first), 'case')}"
+    return accepted_by_change(outcome, why, members, meant)
 
 
 def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseReport]) -> list[CaseReport]:
@@ -154,7 +160,7 @@ def _selected(limit: Limit, scope: Mapping[str, str], members: Iterable[CaseRepo
 
 def _judge_mean(mean: _LimitMean, *, compared: bool) -> tuple[Outcome, str]:
     """Judge by the accepted times, if all cases are compared with one, then by two builds where that leaves it open."""
-    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
+    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time from before the change"
     if compared:
         outcome, why = _by_lines(mean)
     in_rounds = all(member.arms for member in mean.members)  # then they decide, since they share what the machine does
@@ -193,11 +199,8 @@ def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tupl
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = (max if upper else min)(figures, key=lambda figure: figure[0].value)
     kept = [interval_keeps(limit, metric) for metric, _ in figures]
-    outcome = Outcome.PASSED
-    if False in kept:
-        outcome = Outcome.BROKEN
-    elif None in kept:
-        outcome = Outcome.UNDECIDED
+    not_missed = Outcome.UNDECIDED if None in kept else Outcome.PASSED
+    outcome = Outcome.BROKEN if False in kept else not_missed
     where = f"at {key.test}, of {plural(len(figures), 'case')}"
     return outcome, f"{value_text(metric)} {edges(metric, change=False)} {where}"
 
@@ -333,9 +336,7 @@ def _reading(mean: Metric, of: str) -> str:
 
 
 ALPHA = Design().alpha
-
-LOOKS = 2
-"""The looks at a mean: once its cases are decided, and if that leaves it open, after the last round."""
+LOOKS = 2  # at a mean: once its cases are decided, and if that leaves it open, after the last round
 
 
 def mean_logarithms(members: Sequence[CaseReport]) -> tuple[float, ...]:
@@ -352,9 +353,8 @@ def rounds_needed(among: float) -> int:
 
 def slower_in_family(differences: Sequence[float], bound: float, among: float) -> bool:
     """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
-    if not differences or _slowdown(differences).value < bound:
-        return False
-    return signed_rank(excess_of_each(differences, bound)) <= ALPHA / (LOOKS * among)
+    counts = bool(differences) and _slowdown(differences).value >= bound
+    return counts and signed_rank(excess_of_each(differences, bound)) <= ALPHA / (LOOKS * among)
 
 
 def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome, str]:
@@ -379,8 +379,7 @@ def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
     if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
         return report
     value, low, high = (figure / line.time - 1 for figure in (time.value, time.low, time.high))
-    bounds = Interval(low=low, high=high)
-    slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=bounds)
+    slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
     with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
     return replace(report, measurement=with_slowdown, baseline=line, unheld="", arms=None, builds=None)
 

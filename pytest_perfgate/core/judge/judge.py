@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -44,15 +45,15 @@ from pytest_perfgate.core.stats.summary import Summary, group_gap
 from pytest_perfgate.model.errors import codes, proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome
-from pytest_perfgate.model.protocol import STATIC, CaseResult
+from pytest_perfgate.model.protocol import READ, STATIC, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 RECORDED = "give record() times above zero, and unit= if they are not nanoseconds"
+NOTHING_READ = "the file lacks it; next: perfgate inspect FILE lists its figures"
 JUDGING_FAILED = "judging-failed"
-
 OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it needs a timed call, and this test timed none")
 
 
@@ -239,11 +240,9 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     first, code = problems[0], codes().get(problems[0].code)
-    step = code.fix if code else ""
+    step = RECORDED if _records_no_times(trial, problems) else code.fix if code else ""
     if any(problem.retry for problem in problems):
         step = f"{trial.rerun} --perfgate=full"
-    elif _records_no_times(trial, problems):
-        step = RECORDED
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{first.what}  [{first.code}]{more}",
@@ -261,9 +260,14 @@ def not_measured(
     if waited:
         outcome, fix = Outcome.UNDECIDED, "a larger --perfgate-budget, or this test alone"
     elif context.mode is Mode.OFF:
-        fix = f"{context.pytest} '{key.nodeid}' --perfgate=full"
+        fix = f"{context.pytest} {shlex.quote(key.nodeid)} --perfgate=full"
     ruling = Ruling(outcome=outcome, sentence=sentence, next=(fix,) if fix else ())
     return without_measurement(key, limits, context, lambda _: ruling)
+
+
+def nothing_measured(timer: str) -> str:
+    """Return why a measurement of this timer has no figure, with the next step."""
+    return NOTHING_READ if timer == READ else f"nothing was recorded; next: {RECORDED}"
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:

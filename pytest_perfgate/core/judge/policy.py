@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, or measured differently. This change edits the baseline's line with a reason, and the "
+        meaning="slower, or measured differently. This change edits or adds the baseline's line with a reason, and the "
         "measurement agrees with the new value",
     ),
     Rule(outcome=Outcome.NOT_APPLICABLE, meaning="its `on=` names other devices"),

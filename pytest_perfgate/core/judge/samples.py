@@ -55,9 +55,9 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
 
 def _wait_ratios(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[float]:
     """Return head over base by waits, which no CPU time shows; 1 unless one build waits longer in every round."""
-    sides = complete([(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)])
-    ratios = [after / before for before, after in sides]
-    if not _all_differ(sides, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
+    waits = complete([(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)])
+    ratios = [after / before for before, after in waits]
+    if not _all_differ(waits, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
         return [1.0] * len(bases)
     return ratios
 

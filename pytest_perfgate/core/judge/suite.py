@@ -13,7 +13,17 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import BUILDS, HEADING, IN_TURNS, NO_LINE, UNBUILT, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import (
+    BUILDS,
+    HEADING,
+    IN_TURNS,
+    NO_LINE,
+    UNBUILT,
+    by_floor,
+    edit_lines,
+    plural,
+    signed,
+)
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -26,6 +36,9 @@ if TYPE_CHECKING:
 _OF_A_BUILD = re.compile(r"the (base|head) build \(")
 
 _TENTH = -0.9  # the change of a time to a tenth
+
+SLOW, SLOW_CARD = 0.05, "slow card"
+"""How much slower a card may be than others of its kind, and the kind of the note on it."""
 
 SKIPPED = "skipped"
 """The kind of the note on tests that exist and were skipped."""
@@ -155,11 +168,8 @@ def needs_line(limit: Limit) -> bool:
 
 def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
     if suite.context.policy.ci and suite.context.mode is Mode.QUICK:
-        yield SuiteNote(
-            kind="quick",
-            effect=Effect.WARN,
-            text="quick mode in CI: one process for each case, so no slowdown is confirmed; --perfgate=full decides",
-        )
+        text = "quick mode in CI: one process for each case, so no slowdown is confirmed; --perfgate=full decides"
+        yield SuiteNote(kind="quick", effect=Effect.WARN, text=text)
 
 
 def _unapplied(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
@@ -272,14 +282,9 @@ _FIX = "remove the setting floor, or time more calls together with calls=N"
 def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield a warning on cases with a limit raised by the setting floor, and those that pass only by it."""
     raised = [report for report in reports if any(v.raised is not None for v in report.verdicts)]
-    names = []
-    for report in raised:
-        for v in report.verdicts:
-            if v.raised is None or v.metric is None or v.outcome is not Outcome.PASSED:
-                continue
-            if v.metric.value > v.limit.bound:
-                text = f"{v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
-                names.append(f"{report.key}: {text}")
+    passed = [(r.key, v) for r in raised for v in r.verdicts if v.raised is not None and v.outcome is Outcome.PASSED]
+    kept = [(key, v, v.metric.value) for key, v in passed if v.metric and v.metric.value > v.limit.bound]
+    names = [f"{key}: {by_floor(v.limit.text, v.raised)}: {signed(shift)}" for key, v, shift in kept]
     if raised:
         alone = f"; {plural(len(names), 'limit')} kept only by the floor" if names else ""
         text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_FIX}"
@@ -305,13 +310,6 @@ def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
 def _of_the_machine(verdict: Verdict) -> bool:
     """Return whether a verdict changed, other than by the reference of a speed-up."""
     return verdict.outcome is Outcome.MOVED and verdict.limit.metric != SPEEDUP
-
-
-SLOW = 0.05
-"""How much slower a card may be than others of its kind."""
-
-SLOW_CARD = "slow card"
-"""The kind of the note on such a card."""
 
 
 @value

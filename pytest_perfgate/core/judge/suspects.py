@@ -21,6 +21,7 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.rounds import OFTEN
 from pytest_perfgate.core.judge.samples import (
     LEAST,
+    MOST,
     base_words,
     excused,
     indistinguishable,
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 SLOWER = "slower than accepted"
 AGAINST, ROUNDS, DOCTOR = "--perfgate-against", "--perfgate-rounds=", "perfgate doctor"
 
-OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})
-"""Outcomes that a second build would decide."""
-
+OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})  # outcomes that a second build would decide
 SAME = "though both builds hold the same code: the machine or the measurement moves, not the code"
 
 
@@ -231,7 +230,9 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     runs = f"{chance.runs} runs" if chance.runs > 1 else "one run"
     explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
-        excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
+        in_turns = min(trial.paired.differences, default=0.0) if trial.paired is not None else 0.0
+        beside = in_turns > math.log1p(reach) + math.log1p(MOST)  # what excuses a run slows the base in turns as well
+        excuse = "" if beside else excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _examine_or_accept(trial))
@@ -319,9 +320,7 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 def _examine_or_accept(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
-    from pytest_perfgate.core.judge.accepted_line import accepting_slower
-
-    return (*cause_commands(trial), accepting_slower(trial))
+    return (*cause_commands(trial), trial.accepting(REASON))
 
 
 def cause_commands(trial: JudgedMeasurement) -> tuple[str, ...]:

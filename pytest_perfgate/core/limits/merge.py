@@ -173,8 +173,8 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 def named(names: Iterable[str]) -> Selects:
     """Return a selection by names: a whole node id, one without parameters, a test's own name, a file, a folder."""
-    explicit_selection = (name.strip() for name in names)
-    paths = (name if "::" in name else name.replace("\\", "/") for name in explicit_selection)
+    stripped = (name.strip() for name in names)
+    paths = (name if "::" in name else name.replace("\\", "/") for name in stripped)
     wanted = [path.removeprefix("./") for path in paths]
     return lambda key: any(_is_explicit(key, name) or _lies_in(key, name) for name in wanted)
 

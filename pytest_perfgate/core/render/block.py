@@ -29,7 +29,7 @@ from pytest_perfgate.core.render.words import (
 )
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
-from pytest_perfgate.model.plan import Compare, Limit, Outcome
+from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Outcome
 from pytest_perfgate.model.values import Dimension, first_of, grouped, regex
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.accepted_line import FigureStep
 
 WIDTH = 100
-CHANGES = frozenset({"slowdown"})
 
 _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 
@@ -180,18 +179,19 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     if then is not None:
         return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
-    middle = signed(metric.value) if change else value_text(metric, limit=limit)
     bounds = edges(metric, change=change, why=rests_on, limit=limit, decided=verdict.outcome in _DECIDED)
-    return f"{title}  {middle}  {few_rounds(verdict) or bounds}".rstrip()
+    return f"{title}  {value_text(metric, limit=limit)}  {few_rounds(verdict) or bounds}".rstrip()
 
 
 def _limit(limit: Limit) -> str:
     if limit.metric in CHANGES:
-        text = f"{limit.bound * 100:+.3g} %" if limit.bound < 10 else f"+{quantity(limit.bound, Dimension.FRACTION)}"
-    elif limit.compare is not Compare.FIGURE:
-        text = f"change {limit.operator.value} {change_text(limit.bound, limit)}"
-    else:
+        text = bound_text(limit)
+    elif limit.compare is Compare.FIGURE:
         text = f"{limit.operator.value} {bound_text(limit)}"
+    else:
+        absolute = limit.compare is not Compare.RELATIVE
+        bound = change_text(limit.bound, limit) if absolute else bound_text(limit)
+        text = f"change {limit.operator.value} {bound}"
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
 
 

@@ -47,12 +47,12 @@ class Pivot:
     """Empty for the figure that the tests have a limit on; the time if that has no figure."""
 
 
-def parse_pivot(text: str) -> Pivot:
-    """Parse ``n x dtype``, or ``n x dtype of mfu``."""
+def parse_pivot(text: str, place: str = "") -> Pivot:
+    """Parse ``n x dtype``, or ``n x dtype of mfu``; ``place`` is where it was written."""
     match = _PIVOT.fullmatch(text)
     if match is None or match[1] == match[2]:
         fix = 'write two parameters and, if you like, a metric: "n x dtype of mfu"'
-        raise PerfgateError("option-wrong", f"{text!r} is not two parameters", fix=fix)
+        raise PerfgateError("option-wrong", f"{text!r} is not two parameters", fix=fix, place=place)
     return Pivot(rows=match[1], columns=match[2], metric=match[3] or "")
 
 

@@ -33,6 +33,8 @@ _SHOWN, _SHORT, _LONG = 500, 16, 300
 _JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])|(?<=\w)(?=[\[(])|(?<=[\w\]])(?=#)"), "<wbr>"
 """Where a long name may be broken: between its words."""
 
+_OPTION = re.compile(r"(?<![\w-])--\w[\w-]*")  # browsers break a line after each of its hyphens
+
 _OUTCOMES = frozenset(outcome.value.upper() for outcome in Outcome)
 
 _OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$|(?-i:(?<=[A-Z])) \d)", re.IGNORECASE)
@@ -73,32 +75,32 @@ def _document(document: Document, number: int) -> Iterator[str]:
 
 def _block(block: Block, level: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield f"<p>{html_escape(block.text)}</p>"
+        yield f"<p>{_prose(block.text)}</p>"
     elif isinstance(block, Bullets):
         tag = "ol" if block.ordered else "ul"
-        yield f"<{tag}>{''.join(f'<li>{html_escape(item)}</li>' for item in block.items)}</{tag}>"
+        yield f"<{tag}>{''.join(f'<li>{_prose(item)}</li>' for item in block.items)}</{tag}>"
     elif isinstance(block, Code):
         yield f"<pre><code>{''.join(map(_line, block.text.splitlines()))}</code></pre>"
     elif isinstance(block, Link):
         yield f'<p><a href="#{html_escape(block.anchor, quote=True)}">{html_escape(block.text)}</a></p>'
     elif isinstance(block, Picture):
-        yield from _figure(block)
+        both = f'<div class="wide">{block.svg}</div><div class="narrow">{block.narrow}</div>'
+        yield f"<figure><figcaption>{html_escape(block.alt)}</figcaption>{both if block.narrow else block.svg}</figure>"
     elif isinstance(block, Table):
         yield from _table(block)
     else:
         yield from _section(block, level, html_escape(block.anchor, quote=True))
 
 
+def _prose(text: str) -> str:
+    return _OPTION.sub(r"<kbd>\g<0></kbd>", html_escape(text))
+
+
 def _line(text: str) -> str:
     """Return a line, which continues below its text; an outcome at its start has its colour."""
     word = next((outcome for outcome in _OUTCOMES if text.startswith(f"{outcome} ")), "")
     head = f'<b class="{word.lower().replace(" ", "-")}">{word}</b>' if word else ""
-    return f"<span>{head}{html_escape(text[len(word) :])}\n</span>"
-
-
-def _figure(drawn: Picture) -> Iterator[str]:
-    both = f'<div class="wide">{drawn.svg}</div><div class="narrow">{drawn.narrow}</div>' if drawn.narrow else drawn.svg
-    yield f"<figure><figcaption>{html_escape(drawn.alt)}</figcaption>{both}</figure>"
+    return f"<span>{head}{_prose(text[len(word) :])}\n</span>"
 
 
 def _section(section: Section, level: int, anchor: str) -> Iterator[str]:
@@ -121,7 +123,7 @@ def _table(table: Table) -> Iterator[str]:
         hidden = len(table.rows) - shown - 20 * _SHOWN
         yield f"<p class='note'>{hidden:,} more are in the CSV</p></details>" if hidden > 0 else "</details>"
     if table.note:
-        yield f'<p class="note">{html_escape(table.note)}</p>'
+        yield f'<p class="note">{_prose(table.note)}</p>'
 
 
 def _rows(table: Table, first: int, last: int) -> Iterator[str]:
@@ -143,7 +145,7 @@ def _cell(cell: Cell, text: str, side: str) -> str:
         return f'<td class="{side}"><span class="outcome {word.lower().replace(" ", "-")}">{word}</span>{rest}</td>'
     if side == "text" and len(text) <= _SHORT:
         return f'<td class="text short">{html_escape(text)}</td>'
-    whole = _JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)
+    whole = _JOINT.sub(_BREAK, _prose(text)) if side == "text" else html_escape(text)
     if len(text) > _LONG and ("<" in text or " " not in text):  # template arguments, or a word that fills the screen
         whole = f"<details><summary>{html_escape(f'{text[:100]}…{text[-60:]}')}</summary>{whole}</details>"
     return f'<td class="{side}">{whole}</td>'
@@ -158,7 +160,7 @@ STYLE = """
   --shade:#fff4; --f1:#2d5683; --f2:#8a4a20; --f3:#245c3b; --f4:#57407c; --f5:#665312; --f6:#262d35 } }
 body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
 * { box-sizing: border-box } main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
-p, li, h2, h3, h4, h5, h6, figcaption, .caption { overflow-wrap:anywhere }
+p, li, h2, h3, h4, h5, h6, figcaption, .caption { overflow-wrap:anywhere } kbd { font:inherit; white-space:nowrap }
 header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
 h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
 h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }
@@ -322,11 +324,9 @@ def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
     return lines + ([f"- and {len(edits) - _COMMENT_ROWS:,} more"] if len(edits) > _COMMENT_ROWS else [])
 
 
-_ANNOTATED = 10
-"""The most annotations that GitHub shows for one step."""
+_ANNOTATED = 10  # the most annotations that GitHub shows for one step
 
-_OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT, Outcome.UNSTABLE, Outcome.INVALID})
-"""Outcomes without a decision."""
+_OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT, Outcome.UNSTABLE, Outcome.INVALID})  # without a decision
 
 
 class CommentWords:

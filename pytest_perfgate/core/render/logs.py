@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -36,8 +36,8 @@ _OWN = ("Issues", "Insights")
 """Paragraphs that people write; they stay when an entry is written again."""
 _EMPTY = "_none yet_"
 
-_MANY = 4
-"""The number of cases with only a time from which they share a table."""
+_MANY = 4  # the number of cases with only a time from which they share a table
+_CONFIRMED = frozenset({"regressed", "improved"})
 
 
 @value
@@ -63,6 +63,7 @@ def render_entry(
     lines = [f"## {_one_line(version.name)}{when}", ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
+    confirmed = {case.key for case in cases if any(v.rounds and v.outcome.value in _CONFIRMED for v in case.verdicts)}
     gated = {case.key for case in cases if any(v.figure is not None for v in case.verdicts)}
     bare = [(key, m) for key, m in measured if key not in gated and shown(partial(_is_bare, m), lambda _: False)]
     bare = bare if len(bare) >= _MANY else []
@@ -71,9 +72,9 @@ def render_entry(
         if place_of(key, metrics) not in shared:
             instead = partial(_unrendered_case, key)
             before_it = known.get(place_of(key, metrics))
-            lines += shown(partial(_case_lines, key, metrics, before_it), instead)
+            lines += shown(partial(_case_lines, key, metrics, before_it, confirmed=key in confirmed), instead)
             lines += [*_gated_lines(cases, metrics), ""]
-    lines += [*_bare_lines(bare, known), ""] if bare else []
+    lines += [*_bare_lines(bare, known, confirmed), ""] if bare else []
     lines += [sections.rstrip(), ""] if sections else []
     by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
     written = {**kept, "Issues": "\n".join(filter(None, (kept.get("Issues", ""), *by_run)))}
@@ -104,7 +105,9 @@ def _is_bare(measurement: Measurement) -> bool:
     return not has_more and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
 
 
-def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous]) -> Iterator[str]:
+def _bare_lines(
+    bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous], confirmed: Collection[CaseKey]
+) -> Iterator[str]:
     """Yield one line for each case with only a time."""
     places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
     yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
@@ -112,7 +115,7 @@ def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Pla
     for key, measurement in bare:
         own = f" ({printable(measurement.device.name)})" if len(places) > 1 else ""
         name = _one_line(f"{key}{own}").replace("|", "\\|")
-        cells = partial(_bare_cells, measurement, before.get(place_of(key, measurement)))
+        cells = partial(_bare_cells, measurement, before.get(place_of(key, measurement)), confirmed=key in confirmed)
         yield f"| {name} {shown(cells, _cells)} |"
 
 
@@ -120,8 +123,8 @@ def _cells(why: str) -> str:
     return f"| {ABSENT} |  | {_one_line(why).replace('|', '/')}"
 
 
-def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
-    _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
+def _bare_cells(measurement: Measurement, before: Previous | None, *, confirmed: bool) -> str:
+    _, figure, change = _row(ROWS[0], measurement, before, confirmed=confirmed).strip("|").split("|")
     text = _previous_line(before).removeprefix("Previous: ").removesuffix(".")
     return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
@@ -130,7 +133,7 @@ def _unrendered_case(key: CaseKey, why: str) -> list[str]:
     return [f"### {_one_line(str(key))}", "", _one_line(why)]
 
 
-def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
+def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None, *, confirmed: bool) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key) + _of_report(measurement)
@@ -140,7 +143,7 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     own = measurement.device.kind == "host" and not _of_report(measurement)
-    lines += [_row(row, measurement, before) for row in (_HOST if own else ROWS)]
+    lines += [_row(row, measurement, before, confirmed=confirmed) for row in (_HOST if own else ROWS)]
     return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
@@ -159,7 +162,9 @@ def _previous_line(before: Previous | None) -> str:
     return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
 
 
-def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
+def _row(
+    row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None, *, confirmed: bool
+) -> str:
     title, name, dimension, better = row
     metrics = of_longest(measurement.metrics, name)
     if metrics is None and name == "time":
@@ -168,12 +173,13 @@ def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, befo
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(metrics, of_longest(before.metrics, metrics.name))} |"
+        change = _change(metrics, of_longest(before.metrics, metrics.name), confirmed=confirmed)
+        return f"| {title} | {figure} | {change} |"
     return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
 
 
-def _change(now: Metric, then: Metric | None) -> str:
-    """Return the change of a figure; for fractions in points."""
+def _change(now: Metric, then: Metric | None, *, confirmed: bool) -> str:
+    """Return the change of a figure, for fractions in points; one that two builds ``confirmed`` is no noise."""
     if then is None:
         return ABSENT
     if now.dimension is Dimension.FRACTION:
@@ -181,7 +187,7 @@ def _change(now: Metric, then: Metric | None) -> str:
     both = [m.interval for m in (now, then) if m.interval and m.dimension is Dimension.TIME]
     alike = len(both) > 1 and max(one.low for one in both) <= min(one.high for one in both)
     moved = _moved(now.value / then.value - 1, now.name) if then.value else ""
-    return f"{moved} (within noise)" if alike and moved else moved
+    return f"{moved} (within noise)" if alike and moved and not confirmed else moved
 
 
 def _moved(change: float, name: str) -> str:

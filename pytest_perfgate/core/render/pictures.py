@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.drawing import (
     words,
 )
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
-from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, quantity, short_name, signed
+from pytest_perfgate.core.render.words import TIMES, FigureLevel, exact_change, plural, quantity, short_name, signed
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
@@ -193,7 +193,7 @@ def rounds_picture(case: CaseReport) -> Picture | None:
     if not both or len(changes) < 2:
         return None
     bound = next((v.limit.bound for v in case.verdicts if v.limit.metric == "slowdown"), 0.0)
-    limit = f"; dashed: the limit, {signed(bound)}" if bound else ""
+    limit = f"; dashed: the limit, {exact_change(bound)}" if bound else ""
     span = f"{signed(min(changes))} to {signed(max(changes))}{limit}"
     alt = f"Rounds of {short_name(case.key)} against {both.base[:12]}: {span}"
     low, high = min(0.0, bound, *changes), max(0.0, bound, *changes)
@@ -202,7 +202,7 @@ def rounds_picture(case: CaseReport) -> Picture | None:
     def draw(width: int) -> str:
         frame = Frame(
             x=Axis(low=0.5, high=len(changes) + 0.5, label="round", whole=True),
-            y=Axis(low=low - room, high=high + room, label="head against base" if width > NARROW else "", text=signed),
+            y=Axis(low=low - room, high=high + room, label="head against base" * (width > NARROW), text=exact_change),
             width=width, height=220, left=92 if width > NARROW else 70,
         )  # fmt: skip
         marks = [*grid(frame), rule(*(frame.at(x, bound) for x in (0.0, math.inf)), colour=OTHER, dash="5 4", wide=2)]

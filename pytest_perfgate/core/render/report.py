@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block, render_blocks, slower_by
+from pytest_perfgate.core.render.block import WIDTH, render_block, render_blocks, slower_by
 from pytest_perfgate.core.render.words import (
     HEADING,
     builds_note,
@@ -31,7 +31,7 @@ from pytest_perfgate.core.render.words import (
 )
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
-from pytest_perfgate.model.plan import Compare, Effect, Outcome
+from pytest_perfgate.model.plan import CHANGES, Compare, Effect, Outcome
 from pytest_perfgate.model.verdict import THEN, CaseReport, Excuse, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[HistoryEntry]]

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from pytest_perfgate.core.render.words import display_width, plural, quantity, shown, significant
+from pytest_perfgate.core.render.words import display_width, plural, quantity, shown, signed, significant
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -29,6 +29,7 @@ INDENT = 4
 WIDEST = 60
 
 _WORD = 30
+_CHANGES = frozenset({"slowdown", "relative", "expected", "shift"})  # columns of numbers with a sign
 
 _LOG, _FAR = 100, 200
 """The width without a terminal, where a longer line is not broken; beyond which none is readable there either."""
@@ -248,6 +249,8 @@ def cell_text(cell: Cell, column: Column) -> str:
         return cell
     if column.unit:
         return f"{cell:.0f}" if column.unit == "ns" else significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
+    if column.dimension is Dimension.FRACTION and column.name in _CHANGES:
+        return signed(cell)
     return quantity(cell, column.dimension, column.digits)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
-from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Effect, Limit, Outcome
+from pytest_perfgate.model.plan import CHANGES, LEAST, CaseKey, Compare, Effect, Limit, Outcome
 from pytest_perfgate.model.values import UNITS, Dimension, regex, value
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _SUFFIX = {
     Dimension.CLOCK: "Hz",
     Dimension.POWER: "W",
 }
+_TAILS = {Dimension.FRACTION: " %", Dimension.RATIO: "x", Dimension.TEMPERATURE: " °C", Dimension.INTENSITY: " FLOP/B"}
 
 _STEPS: Mapping[Dimension, Sequence[tuple[float, str]]] = {
     Dimension.TIME: _TIMES,
@@ -35,6 +36,8 @@ _STEPS: Mapping[Dimension, Sequence[tuple[float, str]]] = {
     Dimension.ENERGY: _ENERGIES,
     **{of: tuple((step, prefix + unit) for step, prefix in _DECIMAL) for of, unit in _SUFFIX.items()},
 }
+
+T = TypeVar("T")
 
 ABSENT = "not collected"
 
@@ -47,12 +50,11 @@ _KEPT = regex(r"(?<![\w.])([0-9][0-9._]*)\s*([kKMGT]?B|FLOP|[MGTP]?[a-z][a-z_-]+
 
 
 def bound_text(limit: Limit) -> str:
-    """Return the bound of a limit as shown beside its figure."""
+    """Return the bound of a limit as shown beside its figure; a bound of a change has a sign."""
+    if limit.metric in CHANGES or limit.compare is Compare.RELATIVE:
+        return exact_change(limit.bound)
     written = _KEPT.search(limit.text) if limit.compare is Compare.FIGURE else None
     return f"{written[1].replace('_', ',')} {written[2]}" if written else quantity(limit.bound, limit.dimension)
-
-
-_TAILS = {Dimension.FRACTION: " %", Dimension.RATIO: "x", Dimension.TEMPERATURE: " °C", Dimension.INTENSITY: " FLOP/B"}
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: str = "") -> str:
@@ -73,6 +75,8 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: 
 def value_text(figure: Metric | Figure, noun: str = "", limit: Limit | None = None, end: float = math.nan) -> str:
     """Return a figure, or an ``end`` of its interval: a rate names what it counts, sizes are in the limit's unit."""
     number = figure.value if math.isnan(end) else end
+    if getattr(figure, "name", "") in CHANGES:
+        return signed(number)
     sized = limit is not None and figure.dimension is limit.dimension in {Dimension.BYTES, Dimension.WORK}
     if limit is not None and sized and (written := _KEPT.search(limit.text)):
         return f"{significant(number / UNITS[figure.dimension][written[2]])} {written[2]}"
@@ -85,6 +89,11 @@ def signed(number: float, digits: int = 2) -> str:
         return "over 10,000 %"
     places = digits - 1 if number < _TENFOLD else 0
     return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
+
+
+def exact_change(number: float) -> str:
+    """Return a change that is no measurement, such as a limit or a tick of an axis: ``+25 %``, ``0 %``."""
+    return f"{'+' if number > 0 else ''}{quantity(number, Dimension.FRACTION)}"
 
 
 def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) -> str:
@@ -141,7 +150,6 @@ class FigureLevel:
 
 
 TIMES = FigureLevel()
-
 
 OWN_TEST, BUILDS = "test", "builds"
 """The evidence that the base ran another version of the test, and what else both builds share."""
@@ -221,7 +229,7 @@ def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " 
 
 def by_floor(limit: str, raised: float | None) -> str:
     """Return the limit, and the value to which the floor raised it, if it did."""
-    return f"{limit} (the floor raised it to {signed(raised)})" if raised is not None else limit
+    return f"{limit} (the floor raised it to {exact_change(raised)})" if raised is not None else limit
 
 
 def span(amount: float) -> str:
@@ -273,9 +281,8 @@ def edges(metric: Metric, *, change: bool, why: str = "", limit: Limit | None = 
         return ""
     if not decided and is_too_wide(metric, change=change):
         return f"[too wide to say{': ' if why else ''}{why}]"
-    if change:
-        return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
-    return f"[{', '.join(value_text(metric, limit=limit, end=end) for end in (metric.low, metric.high))}]"
+    ends = (value_text(metric, limit=limit, end=end) for end in (metric.low, metric.high))
+    return f"[{', '.join((signed(end).removesuffix(' %') for end in (metric.low, metric.high)) if change else ends)}]"
 
 
 def few_rounds(verdict: Verdict) -> str:
@@ -304,13 +311,6 @@ def is_too_wide(metric: Metric, *, change: bool) -> bool:
     base = 1.0 if change else 0.0
     value, low, high = (base + number for number in (metric.value, metric.low, metric.high))
     return value > 0 and high >= _TENFOLD * value and low <= value / _TENFOLD
-
-
-def _sign(fraction: float) -> str:
-    return signed(fraction).removesuffix(" %")
-
-
-T = TypeVar("T")
 
 
 def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:

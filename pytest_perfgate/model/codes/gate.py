@@ -101,7 +101,7 @@ ARM_CODES = codes_of(
         "revision-missing": (
             "A revision is not in this clone",
             "perfgate cannot check out the base to compare with",
-            "git fetch origin REVISION",
+            "git fetch REMOTE REVISION, or name one that is here: git log --oneline --all",
         ),
         "revision-shallow": (
             "A revision lies beyond the end of a shallow clone",

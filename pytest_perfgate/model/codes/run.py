@@ -73,6 +73,11 @@ RUN_CODES = codes_of(
             "the gate would miss the tests of other jobs, and each job would spend the whole chance of a false alarm",
             "use --perfgate-shard K/N instead",
         ),
+        "run-ranks": (
+            "torchrun started several pytest in full mode",
+            "each rank would choose its own number of calls and processes, and a collective would wait without an end",
+            "start pytest once, and the ranks inside of the test: docs/fixture.md, What was measured elsewhere",
+        ),
         "run-overruled": (
             "A failed run in CI was ended as if it had passed",
             "the check of CI would pass although limits were missed",
@@ -136,7 +141,7 @@ ARTIFACT_CODES = codes_of(
         "artifact-missing": (
             "A file that was named is not there or cannot be read",
             "a file that cannot be read cannot be judged",
-            "check the path: ls -l FILE",
+            "check the path, and whether you may read the file",
         ),
         "artifact-mixed": (
             "Files of different kinds were given as one job",

@@ -23,10 +23,16 @@ THEN = accepted(1e6, place="c0ffee: baselines")
 
 
 def judging(
-    now: Baseline, then: Baseline | None = THEN, base: str = "c0ffee", earlier: str | None = "def test_gemm(): pass"
+    now: Baseline,
+    then: Baseline | None = THEN,
+    base: str = "c0ffee",
+    earlier: str | None = "def test_gemm(): pass",
+    *,
+    committed: bool = True,
 ) -> tuple[Baseline | None, Baseline | None]:
-    before = {str(KEY): then} if then is not None else {}
-    store: Any = SimpleNamespace(read=lambda _device, _path, revision="": before if revision else {str(KEY): now})
+    lines = {"c0ffee": {str(KEY): then} if then is not None else {}, "": {str(KEY): now}}
+    lines["HEAD"] = lines[""] if committed else {}
+    store: Any = SimpleNamespace(read=lambda _device, _path, revision="": lines[revision])
     store.paths = lambda _device, _revision: ()
     texts = {"c0ffee": earlier, "HEAD": "def test_gemm(): return 1"}
     repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: texts[revision])
@@ -55,8 +61,9 @@ def test_whatever_a_verdict_leans_on_is_the_merge_base_s(edit: dict[str, Any]) -
 
 def test_a_line_that_came_with_the_change_rests_on_no_run_unless_its_test_is_new() -> None:
     """A change accepted three runs of its own slower code, or its lines were behind a link that git does not follow."""
-    now = replace(THEN, runs=3, scatter=0.01)
+    now = replace(THEN, runs=3, scatter=0.01, why="first value")
     assert judging(now, None) == (replace(now, runs=0, scatter=0.0), None)
+    assert judging(now, None, committed=False) == (replace(now, runs=0, scatter=0.0, why=""), None), "nobody reviews it"
     assert judging(now, None, base="") == (now, None), "nobody knows which lines were there before"
     assert judging(now, None, earlier=None) == (now, None), "its test came with the change too"
     assert judging(now, None, earlier="def test_other(): pass") == (now, None)

@@ -17,6 +17,8 @@ from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.app.changed_project import edited_imports, with_files
 from pytest_perfgate.core.changes.own_files import OwnFiles
 from pytest_perfgate.core.judge.suite import Suite
+from pytest_perfgate.core.limits.merge import merge_limits
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
 from pytest_perfgate.model.project import DEPENDENCIES
@@ -131,6 +133,21 @@ def test_the_only_test_of_a_file_that_loses_its_gate_is_named() -> None:
         "test_t.py::TestOne::test_b: gone, or not gated any more",
         "test_t.py::test_a: gone, or not gated any more",
     )
+
+
+def test_the_limits_of_a_deleted_test_are_left_to_the_note_on_the_test() -> None:
+    texts: Texts = {"test_t.py": (STATED, STATED.partition("class")[0].replace("1s", "2s"))}
+    judge: Any = SimpleNamespace(
+        revision="", accepted=SimpleNamespace(base=Base(commit="c0ffee")),
+        context=SimpleNamespace(policy=Policy(ci=True)), merged=lambda _nodeid, layers: merge_limits(*layers),
+        tools=SimpleNamespace(
+            repository=SimpleNamespace(touched=lambda _, words: texts if "perfgate" in words else {}), kinds=by_name(),
+        ),
+    )  # fmt: skip
+    suite = Suite(context=CONTEXT, collected=frozenset({"test_t.py::test_a"}))
+    (removed,), (limits,) = (notes_on(kind, judge, suite=suite) for kind in ("removed", "limits"))
+    assert removed.names == ("test_t.py::TestOne::test_b: gone, or not gated any more",)
+    assert limits.names == ("test_t.py::test_a: time <= 1s -> time <= 2s", "test_t.py::test_c: time <= 1s -> none")
 
 
 def test_a_deleted_test_with_a_line_is_left_to_the_note_on_its_line() -> None:

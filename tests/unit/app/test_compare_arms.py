@@ -164,19 +164,24 @@ def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
     assert lost.trouble == ("the base build could not collect it: it is missing",)
 
 
-def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> None:
+BOTH = {"base": {"t.py::test_2"}, "head": {"t.py::test_2"}}
+
+
+def test_a_module_that_no_arm_finds_says_which_setting_brings_it() -> None:
     error = "t.py: ModuleNotFoundError: No module named 'beside'"
     errors = (error, "of_another_test.py: Skipped: no such device")
-    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=errors)
+    world = World(time=slower("", 0.0), missing=BOTH, errors=errors)
     (trouble,) = compared(world)[0].results()["t.py::test_2"].trouble
     assert trouble.startswith(
         f"the base build could not collect it: {error}; next: list its folder in [tool.perfgate]: in 'projects'"
     )
+    world.missing = {"base": BOTH["base"]}  # the change adds the module
+    assert compared(world)[0].results()["t.py::test_2"].trouble == (f"the base build could not collect it: {error}",)
 
 
 def test_a_module_of_a_package_that_both_arms_hide_says_the_whole_setting() -> None:
     errors = ("t.py: ModuleNotFoundError: No module named 'kern'",)
-    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=errors)
+    world = World(time=slower("", 0.0), missing=BOTH, errors=errors)
     both = (replace(arm("base"), missing="set projects = [1]"), replace(arm("head"), missing="set projects = [1]"))
     comparison = Comparison(both, cases(3), staged(world, [], []), Design())
     heard(comparison)
@@ -186,7 +191,7 @@ def test_a_module_of_a_package_that_both_arms_hide_says_the_whole_setting() -> N
 @pytest.mark.parametrize(("mode", "step"), [("worktree", "; next: set build in [tool.perfgate]"), ("package", "")])
 def test_a_file_that_no_checkout_has_says_which_setting_makes_it(mode: str, step: str) -> None:
     error = "t.py: OSError: build/libk.so: cannot open shared object file: No such file or directory"
-    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
+    world = World(time=slower("", 0.0), missing=BOTH, errors=(error,))
     both = (replace(arm("base"), mode=mode), replace(arm("head"), mode=mode))
     comparison = Comparison(both, cases(3), staged(world, [], []), Design())
     heard(comparison)

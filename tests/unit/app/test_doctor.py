@@ -88,7 +88,7 @@ host-epyc-64: 256 GiB, no data sheet
   profilers    yes  nsys 2025.3, torch 2.9.0, cubin
   settings     yes  processor counters
                no   turbo off: it is on
-The same call against itself: shift 0.1 %, scatter of a pair 0.2 %. This machine is quiet.
+The same call against itself: shift +0.1 %, scatter of a pair 0.2 %. This machine is quiet.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from pytest_perfgate.app.conclude import keep
 from pytest_perfgate.app.judge import COMMIT_FIRST, IMPORT_LATER, agreed, with_excuse
 from pytest_perfgate.core.judge.acceptance import detectable
 from pytest_perfgate.core.judge.judge import NOBODY
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Metric, MetricSet
@@ -55,6 +57,27 @@ def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -
     bare = PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
     (verdict,) = gate.without_arms(case(), report, bare).verdicts
     assert dict(verdict.evidence)["no verdict by base and head"] == lost, "one reason is told once"
+
+
+def test_the_step_after_a_death_is_a_command_of_a_shell_whatever_the_parameters() -> None:
+    died = CaseResult(
+        case=replace(case(), nodeid="t.py::test_k[it's]"), trouble=("died of SIGSEGV",), outcome="died", captures=()
+    )
+    (report,) = gate_judge(Lines(None)).judge_result(died)
+    assert shlex.split(report.verdicts[0].next[0]) == ["pytest", "t.py::test_k[it's]", "--perfgate=off", "-s"]
+
+
+def test_the_line_of_a_new_test_clears_it_only_where_base_and_head_cannot_decide() -> None:
+    """A kernel became 8 times slower; its test moved to a new file with an edit, and its line came with the change."""
+    texts = {"base": None, "HEAD": "def test_gemm(): pass"}
+    repository = SimpleNamespace(base=lambda: Base(commit="base"), show=lambda revision, _path: texts[revision])
+    line = accepted(1e6, scatter=0.005, runs=30)
+    gate = gate_judge(Lines(line), confirm=lambda reports, cases: {}, repository=repository)
+    gate.context = replace(gate.context, policy=CI)
+    (report,) = gate.judge_result(captured(measured(1e6)))
+    assert report.verdicts[0].outcome is Outcome.UNDECIDED
+    alone = gate.without_arms(case(), report, None, "the base build could not collect it")
+    assert alone.verdicts[0].outcome is Outcome.PASSED
 
 
 def test_a_test_that_the_budget_did_not_reach_is_undecided_and_not_unmeasured() -> None:
@@ -174,7 +197,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
-    assert verdict.evidence == (("no verdict by base and head", "it did not run in both builds"),)
+    assert "may not make this call" in dict(verdict.evidence)["no verdict by base and head"]
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
     assert verdict.evidence == (("no verdict by base and head", "base: failed: no kernel"),)
     why = "the base build ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming, _turn, joined
-from pytest_perfgate.app.passes import one_by_one
+from pytest_perfgate.app.passes import WAITED, one_by_one
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
@@ -90,6 +90,20 @@ def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -
     base, head = Turns(measured, TurnTiming(), (BASE, HEAD), alike=False).sample(Plan())
     assert (base.timer, head.timer) == ("cupti", "cupti")
     assert {plan.leaning for plan in plans[2:]} == {"cupti"}
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_both_builds_wait_for_a_device_or_none_does(*, alike: bool) -> None:
+    """Where the work that a call leaves is about as long as a wait, one process waited and the other did not."""
+    plans: list[Plan] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        plans.append(plan)
+        return replace(TURN, notes=(WAITED,) if plan.waits or side == HEAD else ())
+
+    base, head = Turns(measured, TurnTiming(), (BASE, HEAD), alike=alike).sample(Plan())
+    assert not any(plan.waits for plan in plans[:2]), "each finds out for itself"
+    assert ((WAITED in base.notes), (WAITED in head.notes)) == (alike, True), "two different calls are not alike"
 
 
 def test_what_only_the_warm_up_of_turns_sees_is_kept() -> None:

@@ -48,6 +48,15 @@ def test_what_reads_slower_is_decided_first_and_the_rest_says_what_it_wants() ->
     assert lines[0].endswith(", for lack of budget")
 
 
+def test_rounds_that_timed_nothing_in_both_builds_say_so() -> None:
+    """It read ``0 of 0 cases decided``, as where the base runs its own version of a test, which makes no call."""
+    world = World(
+        time=scattered({}, 0.0), raises={("base", one.nodeid, own) for one in cases(2) for own in (True, False)}
+    )
+    _, results, lines = compared(world, 2)
+    assert (results, lines) == ({}, ["no call was timed in both builds"])
+
+
 CHANGE = (parse_limit("change(metric(loss)) <= 5%", kinds=by_name()),)
 
 

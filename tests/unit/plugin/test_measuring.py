@@ -17,9 +17,11 @@ from pytest_perfgate.adapters.timers import host as host_timer
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
+from pytest_perfgate.app.passes import WAITED
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.compat import Benchmark
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
@@ -27,7 +29,7 @@ from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, M
 from pytest_perfgate.plugin import calibrating
 from pytest_perfgate.plugin import measuring as measuring_module
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
-from pytest_perfgate.plugin.measuring import SLOWER, WAITED, Measuring
+from pytest_perfgate.plugin.measuring import SLOWER, Measuring
 from pytest_perfgate.testing import FakeRuntime
 
 KEY = CaseKey(nodeid="t.py::test_a")
@@ -195,17 +197,45 @@ def test_a_call_of_the_host_has_no_wait(measuring: Measuring, monkeypatch: pytes
     samples = measuring.samples(MeasuredCall(KEY, device.work), SHORT)
     assert median(samples.durations) == pytest.approx(20e3)
     assert not samples.notes
-    assert "wait" not in device.events[-samples.batch * len(samples.durations) :]
+    assert "wait" not in device.events[-samples.batch * len(samples.durations) - 1 : -1]
     device.events.clear()
     measuring.samples(MeasuredCall(KEY, device.work), SHORT)
-    assert "wait" not in device.events, "decided once"
+    assert device.events.index("wait") == len(device.events) - 1, "decided once; the last one looks for a fault"
+
+
+def test_times_of_a_device_that_failed_meanwhile_are_an_error(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+
+    def wait() -> None:
+        raise PerfgateError("device-lost", "CUDA returned 700")
+
+    monkeypatch.setattr(device.fake, "synchronize", wait)
+    with pytest.raises(PerfgateError) as error:
+        measuring.samples(MeasuredCall(KEY, device.work), SHORT)
+    assert error.value.code.name == "device-lost"
+
+
+def test_a_call_that_waits_in_the_other_build_waits_here_too(
+    measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(monkeypatch)
+    samples = measuring.samples(MeasuredCall(KEY, device.work), replace(SHORT, waits=True))
+    assert WAITED in samples.notes
+    assert device.events[-2:] == ["work", "wait"]
+    device = Device(monkeypatch, used=False)
+    assert not measuring.samples(
+        MeasuredCall(CaseKey(nodeid="t.py::test_b"), device.work), replace(SHORT, waits=True)
+    ).notes, "nothing to wait for"
 
 
 def test_the_work_of_a_set_up_is_over_before_the_call(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(monkeypatch)
     samples = measuring.samples(MeasuredCall(KEY, device.work, setup=device.launch), SHORT)
     assert median(samples.durations) == pytest.approx(20e3)
-    assert device.events[-3:] == ["launch", "wait", "work"]
+    assert device.events[-4:] == ["launch", "wait", "work", "wait"]
 
 
 def test_samples_are_taken_again_where_the_first_call_began_to_use_a_device(
@@ -228,9 +258,42 @@ def test_the_host_waits_for_arrays_of_jax_and_does_not_start_it(
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     runtime = HostRuntime(probe_host)
     runtime.device()
+    events.clear()
     runtime.synchronize()
     assert events == ([["stored"]] if started else [])
     for stub in (None, SimpleNamespace()):
         monkeypatch.setitem(sys.modules, "jax", stub)
         runtime.device()
+        runtime.synchronize()
+
+
+def test_arrays_of_jax_that_an_earlier_test_left_failed_fail_no_other_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of a failed test keeps them alive; a call of numpy then raised the error of that test."""
+
+    class Array:
+        def __init__(self, *, fails: bool) -> None:
+            self.fails, self.waited = fails, 0
+
+        def block_until_ready(self) -> None:
+            self.waited += 1
+            if self.fails:
+                raise RuntimeError("INTERNAL: the computation failed")
+
+    def block_until_ready(arrays: list[Array]) -> None:
+        for array in arrays:
+            array.block_until_ready()
+
+    lost, late, arrays = Array(fails=True), Array(fails=True), [Array(fails=False)]
+    arrays.append(lost)
+    library = SimpleNamespace(live_arrays=lambda: list(arrays), block_until_ready=block_until_ready)
+    monkeypatch.setitem(sys.modules, "jax", library)
+    bridge = SimpleNamespace(backends_are_initialized=lambda: True)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    runtime = HostRuntime(probe_host)
+    runtime.device()
+    arrays[0].waited = 0
+    runtime.synchronize()
+    assert arrays[0].waited == 1
+    arrays.append(late)
+    with pytest.raises(RuntimeError, match="INTERNAL"):  # the call's own work
         runtime.synchronize()

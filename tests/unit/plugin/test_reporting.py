@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.words import significant
 from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reference
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import Finished
@@ -34,6 +36,7 @@ from pytest_perfgate.plugin.reporting import (
     headed,
     in_columns,
     properties,
+    readable,
     refuse,
     write_painted,
 )
@@ -129,20 +132,28 @@ def test_a_fault_without_a_frame_of_the_users_shows_none_of_ours() -> None:
         assert "__tracebackhide__" in role.pytest_runtest_call.__code__.co_varnames
 
 
+def wrong_output() -> None:
+    with readable():
+        raise PerfgateError("check-failed", "check= returned False")
+
+
 @pytest.mark.parametrize(
-    ("raised", "message"),
-    [("REGRESSED  a\n  now 2 ms", "Failed: REGRESSED  a"), ("their own\nwords", "Failed: their own\nwords")],
+    ("fail", "first_line"),
+    [
+        (lambda: refuse("REGRESSED  a\n  now 2 ms"), True),
+        (wrong_output, True),
+        (lambda: pytest.fail("their own\nwords"), False),
+    ],
 )
-def test_only_our_own_words_are_cut(raised: str, message: str) -> None:
-    item: Any = SimpleNamespace(stash=pytest.Stash())
-    with pytest.raises(pytest.fail.Exception, match="now 2 ms"):
-        refuse(item, "REGRESSED  a\n  now 2 ms")
-    report: Any = SimpleNamespace(longrepr=SimpleNamespace(reprcrash=SimpleNamespace(message=f"Failed: {raised}")))
-    call: Any = SimpleNamespace(excinfo=SimpleNamespace(value=pytest.fail.Exception(raised)))
-    headed(item, call, report)
-    assert report.longrepr.reprcrash.message == message
+def test_only_our_own_words_are_cut(fail: Callable[[], None], first_line: bool) -> None:
+    with pytest.raises(pytest.fail.Exception) as caught:
+        fail()
+    text = f"Failed: {caught.value}"
+    report: Any = SimpleNamespace(longrepr=SimpleNamespace(reprcrash=SimpleNamespace(message=text)))
+    headed(SimpleNamespace(excinfo=caught), report)  # type: ignore[arg-type]
+    assert report.longrepr.reprcrash.message == (text.partition("\n")[0] if first_line else text)
     passed: Any = SimpleNamespace(longrepr=None)
-    headed(item, SimpleNamespace(excinfo=None), passed)  # type: ignore[arg-type]
+    headed(SimpleNamespace(excinfo=None), passed)  # type: ignore[arg-type]
 
 
 def painted(line: str, *, colours: bool) -> str:

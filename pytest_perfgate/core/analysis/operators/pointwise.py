@@ -49,7 +49,8 @@ def binary(call: OperatorCall, operands: int = 2) -> Work:
     shape = _broadcast([call.shape(at) for at in tensors])
     widest = max(tensors, key=lambda at: _promotion(call, at))
     number = bool(shape) and not call.shape(widest) and call.type(widest) == "double"
-    dtype = "fp32" if number else call.dtype(widest)  # 2.0 of Python beside integers makes a float of 4 bytes
+    ratio = call.name == "aten::div" and len(call.types) == operands and _promotion(call, widest)[0] < _FLOATS
+    dtype = "fp32" if number or ratio else call.dtype(widest)  # 2.0 of Python beside integers, and their ratio
     written = call.type(0) if call.name.endswith("_") else dtype
     moved = sum(call.size(at) for at in tensors) + prod(shape) * _written(call, written)
     return streamed(prod(shape), moved, dtype, "elementwise")
@@ -58,7 +59,10 @@ def binary(call: OperatorCall, operands: int = 2) -> Work:
 def _promotion(call: OperatorCall, at: int) -> tuple[int, bool, float]:
     """Order operands as PyTorch promotes types: floats before integers, then shapes before scalars, then width."""
     dtype = call.dtype(at)
-    return 0 if dtype == "bool" else 1 if rate_noun(dtype) else 2, len(call.shape(at)) > 0, width(dtype)
+    return 0 if dtype == "bool" else 1 if rate_noun(dtype) else _FLOATS, len(call.shape(at)) > 0, width(dtype)
+
+
+_FLOATS = 2
 
 
 def ternary(call: OperatorCall) -> Work:

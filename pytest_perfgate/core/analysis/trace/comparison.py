@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_
 from pytest_perfgate.core.analysis.trace.survey import trace_metric
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.metric import (
     HALF,
     Absent,
@@ -373,5 +373,5 @@ def _neutral(lines: Lines) -> str:
 
 def _changed(before: float, after: float) -> str:
     """Return a time of the target, and its change against the reference's."""
-    change = f"{(after / before - 1) * 100:+,.1f} %" if before else "not comparable"
+    change = signed(after / before - 1) if before else "not comparable"
     return f"{quantity(float(after), _TIME)}, {change} against the reference's {quantity(float(before), _TIME)}"

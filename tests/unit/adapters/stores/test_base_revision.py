@@ -379,6 +379,13 @@ def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, remote
     assert GitRepository(clone, quiet).base(target).name == f"the merge base with {remote}/release"
 
 
+def test_a_clone_without_a_remote_needs_one_first(root: Path) -> None:
+    quiet = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))}
+    base = GitRepository(root, quiet).base("release")
+    step = "git remote add origin URL, then git fetch origin release:refs/remotes/origin/release"
+    assert (base.commit, base.fix) == ("", step)
+
+
 def test_a_target_of_another_remote_is_fetched_from_there(root: Path) -> None:
     """A developer's own fork is ``origin``, and the project is ``theirs``."""
     bare = root.parent / "bare"

@@ -229,6 +229,11 @@ TEXTS = (
         )
     ),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
+    (
+        '\x80\x04\x8c"torch.utils.benchmark.utils.common\n',
+        "a pickle of torch.utils.benchmark",
+        "perfgate.record(measurement.times",
+    ),
     ('{\n  "mean": {\n    "confidence_interval": {', "a result of another benchmark tool", "perfgate.metric"),
     ('{"sampling_mode":"Linear","iters":[1.0]', "a result of another benchmark tool", "perfgate.metric"),
     ('{"reason":"benchmark-complete","id":"fib"', "a result of another benchmark tool", "perfgate.metric"),

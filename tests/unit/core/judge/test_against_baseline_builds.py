@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
-from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.render.words import IN_TURNS
 from pytest_perfgate.model.measurement import Baseline
@@ -63,11 +62,36 @@ def test_slower_in_turns_is_a_regression_whatever_the_first_processes_took(time:
     assert by_builds(time, SLOWER, 0.08, (0.07, 0.09)).outcome is Outcome.REGRESSED
 
 
-def test_a_line_that_came_with_a_slower_kernel_is_not_accepted_a_second_time() -> None:
-    """Its reason clears nothing: the command that adds one would end in the same verdict again."""
-    verdict = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=accepted(1e6, runs=0))
-    assert (verdict.outcome, verdict.next[-1]) == (Outcome.REGRESSED, BASE_FIRST)
-    assert "perfgate accept" in by_builds(1e6, SLOWER, 0.08, (0.07, 0.09)).next[-1]
+@pytest.mark.parametrize(
+    ("line", "outcome", "says"),
+    [
+        ({"why": "exact sums"}, Outcome.ACCEPTED, ': +8.0 %; this change accepts 1 ms: "exact sums"'),
+        ({"why": "", "detects": 0.5}, Outcome.REGRESSED, "has no reason in a commit"),
+        ({"why": "exact sums", "time": 1.2e6}, Outcome.REGRESSED, "has another time, 1.2 ms"),
+        ({"why": "exact sums", "time": 1.2e6, "detects": 0.5}, Outcome.ACCEPTED, "accepts 1.2 ms"),
+        ({"why": "exact sums", "runs": 1}, Outcome.REGRESSED, "slower than base"),
+    ],
+    ids=["agrees", "no reason", "another time", "noisy", "of before"],
+)
+def test_a_slower_change_is_accepted_by_the_first_line_that_it_brings(
+    line: dict[str, Any], outcome: Outcome, says: str
+) -> None:
+    """The command that REGRESSED named wrote such a line, and the next run named it again."""
+    first = replace(accepted(1e6, runs=0), **line)
+    verdict = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=first)
+    assert verdict.outcome is outcome
+    assert says in verdict.sentence
+    assert (verdict.next == ()) is (outcome is Outcome.ACCEPTED)
+    assert by_builds(1e6, line=first).outcome is Outcome.PASSED, "base and head decide"
+
+
+def test_the_line_of_a_new_test_accepts_a_slower_time_by_its_reason() -> None:
+    new = replace(PAIRED_CONTEXT, new_line=True)
+    for why, outcome in (("exact sums", Outcome.ACCEPTED), ("", Outcome.REGRESSED)):
+        line = replace(accepted(1e6, runs=3), why=why)
+        assert by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=line, context=new).outcome is outcome
+    local = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=replace(line, local=True), context=new)
+    assert "in a commit" not in local.sentence, "a line of this machine is never committed"
 
 
 def test_rounds_without_an_interval_clear_nothing() -> None:

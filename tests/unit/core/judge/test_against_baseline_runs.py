@@ -23,6 +23,7 @@ STEADY = accepted(1e6, scatter=0.005, runs=30)
     [
         (CONTEXT, accepted(1e6), Outcome.PASSED, "keeps the limit"),
         (IN_CI, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: it clears"),
+        (IN_CI, accepted(1e6, commit="0123456789+dirty"), Outcome.UNDECIDED, "rests on 1 run"),
         (TWO_BUILDS, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: two builds"),
         (replace(TWO_BUILDS, mode=Mode.QUICK), accepted(1e6), Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, runs=2), Outcome.UNDECIDED, "rests on 2 runs, and the next run may be 9.2 % off"),
@@ -30,6 +31,9 @@ STEADY = accepted(1e6, scatter=0.005, runs=30)
         (IN_CI, STEADY, Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, runs=0), Outcome.UNDECIDED, "came with this change: it clears nothing by itself"),
         (replace(TWO_BUILDS, runs=30, scatter=0.005), replace(STEADY, runs=0), Outcome.UNDECIDED, "change: two builds"),
+        (replace(TWO_BUILDS, new_line=True), STEADY, Outcome.UNDECIDED, "came with this change: two builds decide"),
+        (replace(TWO_BUILDS, new_line=True), replace(STEADY, local=True), Outcome.PASSED, "keeps the limit"),
+        (replace(IN_CI, new_line=True), STEADY, Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, scatter=0.02), Outcome.UNDECIDED, "rests on 30 runs, and the next run may be 4.1 % off"),
         (IN_CI, replace(STEADY, detects=0.029), Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, detects=0.031), Outcome.UNDECIDED, "too noisy to detect less than 3.1 %"),

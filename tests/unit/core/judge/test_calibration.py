@@ -67,7 +67,7 @@ def test_a_wild_machine_says_so() -> None:
 def test_the_document_has_bounds_a_curve_and_a_limit_a_test() -> None:
     text = render_text(calibration_document(calibration(Recorded(pairs=measured(0.004)), 0.03, suites=20)))
     assert "0.0 % (0/20, 0.0 % to 16.8 %) of suites of this project's 6 tests" in text
-    assert "+10.0 %" in text
+    assert "+10 %" in text
     assert "t5" in text
 
 

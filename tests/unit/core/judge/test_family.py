@@ -95,6 +95,22 @@ def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> Non
         assert told(text).startswith("passed: ")
 
 
+@pytest.mark.parametrize(
+    ("runs", "text", "outcome"),
+    [
+        ((0, 0), "geomean(slowdown) <= 10%", "undecided: "),
+        ((0, 1), "geomean(slowdown) <= 10%", "undecided: "),
+        ((1, 1), "geomean(slowdown) <= 10%", "passed: "),
+        ((0, 0), "geomean(time) <= 10ms", "passed: "),
+    ],
+)
+def test_lines_that_came_with_the_change_clear_no_mean(runs: tuple[int, int], text: str, outcome: str) -> None:
+    """A change accepted first times of its own slower code; a limit on each slowdown was UNDECIDED, and this PASSED."""
+    members = [report(1e6, str(at), runs=count) for at, count in enumerate(runs)]
+    (result,) = family_notes(members, {MATRIX_FAMILY: [limit(text)]}, PLAIN_CONTEXT)
+    assert result.text.startswith(outcome)
+
+
 def test_a_mean_against_lines_of_noisy_runs_is_not_known() -> None:
     def of(time: float, *detects: float) -> str:
         members = [report(time, str(at), detects=unknown) for at, unknown in enumerate(detects)]

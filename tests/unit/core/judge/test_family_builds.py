@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import (
     family_notes,
     is_in_a_mean,
@@ -18,7 +20,7 @@ from pytest_perfgate.core.judge.family import (
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.metric import Interval
-from pytest_perfgate.model.plan import CaseKey, Decision, Outcome
+from pytest_perfgate.model.plan import CaseKey, Decision, Mode, Outcome
 from pytest_perfgate.model.verdict import Arms, CaseReport, Paired
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 from tests.unit.core.judge.suites import FAMILY as MATRIX_FAMILY
@@ -83,6 +85,34 @@ def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:
     assert said(one).startswith("accepted: ")
     others = [member(number, steady(0.3, 10), 0.35) for number in (2, 3, 4)]
     assert said(one, *others).startswith("undecided: "), "a mean of both kinds is no mean of rounds"
+
+
+@pytest.mark.parametrize(
+    ("context", "shift", "line", "outcome", "says"),
+    [
+        (CONTEXT, 0.1, {"why": "wider"}, "accepted: ", "; this change accepts the times of 1 case"),
+        (CONTEXT, 0.02, {"why": "wider"}, "passed: ", "; in two builds +2.1 %"),
+        (CONTEXT, 0.1, {"why": ""}, "regressed: ", "; slower side by side"),
+        (CONTEXT, 0.1, {"why": "wider", "time": 2e6}, "regressed: ", "; slower side by side"),
+        (CONTEXT, 0.1, {"why": "wider", "runs": 1}, "passed: ", "over 1 case"),
+        (replace(CONTEXT, mode=Mode.QUICK), 0.1, {"why": "wider"}, "passed: ", "over 1 case"),
+    ],
+    ids=["slower", "no slower", "no reason", "another time", "of before", "a quick look"],
+)
+def test_two_builds_decide_a_mean_where_the_change_brings_the_first_lines(
+    context: JudgeContext, shift: float, line: dict[str, Any], outcome: str, says: str
+) -> None:
+    """Kernels three times as slow kept the limit of their mean against times that the change itself accepted."""
+    first = replace(accepted(1e6, runs=0), **line)
+    report = judge(measured(1e6, key=CaseKey(nodeid=f"{FAMILY}[1]")), [MEAN], baseline=first, context=context)
+    assert family_text(report, context).startswith("passed: " if "over 1 case" in says else "undecided: ")
+    text = family_text(replace(report, builds=Arms(base="c0ffee", differences=steady(shift, 10))), context)
+    assert text.startswith(outcome)
+    assert says in text
+
+
+def family_text(report: CaseReport, context: JudgeContext) -> str:
+    return next(note.text for note in family_notes([report], {FAMILY: [MEAN]}, context))
 
 
 @pytest.mark.parametrize(("rounds", "among", "confirms"), [(7, 1, False), (8, 1, True), (8, 2, False), (9, 2, True)])

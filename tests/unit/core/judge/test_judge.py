@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -284,6 +285,12 @@ def test_a_measurement_with_problems_is_invalid_and_worth_another_try(
     one = verdict(processes=(samples(1e6, problems=problems),))
     assert (one.outcome, one.sentence) == (Outcome.INVALID, sentence)
     assert any("--perfgate=full" in step for step in one.next) is again
+
+
+def test_the_step_where_the_gate_is_off_is_a_command_of_a_shell_whatever_the_parameters() -> None:
+    key = CaseKey(nodeid="t.py::test_k[it's]")
+    report = not_measured(key, [limit("time <= 1s")], "off", replace(PLAIN_CONTEXT, mode=Mode.OFF))
+    assert shlex.split(report.verdicts[0].next[0]) == ["pytest", key.nodeid, "--perfgate=full"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.judge.accepted_line import BASE_FIRST
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
@@ -314,7 +313,7 @@ def test_two_builds_that_share_what_may_be_the_cause(
     assert ("data.npz" in one.sentence) is (expected is Outcome.SUSPECT)
 
 
-CAME = replace(LINE, runs=0)
+CAME = replace(LINE, runs=0, why="")
 """A line that came with the change, for a test that the base has."""
 LATER = replace(LINE, figures=())
 """A line that was there before, to which the change adds the figure."""
@@ -343,7 +342,18 @@ def test_a_value_that_came_with_the_change_clears_nothing_by_itself(
     assert "came with this change" in one.sentence
     if expected is Outcome.REGRESSED:
         assert one.figure.value == pytest.approx(1e6, rel=0.01), "what the base has, and not what the line says"
-        assert one.next == ("git diff --stat a1b2c3d", BASE_FIRST)
+        assert one.next[0] == "git diff --stat a1b2c3d"
+        assert "perfgate accept" in one.next[-1]
+
+
+@pytest.mark.parametrize("before", [CAME, LATER])
+def test_a_worse_value_that_came_with_the_change_is_accepted_by_its_reason(before: Baseline) -> None:
+    reasoned = replace(LINE, why="wider tiles", when="2026-07-01")
+    context = replace(FULL, edited=reasoned) if before is LATER else FULL
+    line = before if before is LATER else replace(reasoned, runs=0)
+    one = verdict(1e6, pairs(1.1), revision=False, before=line, context=context)
+    assert (one.outcome, one.next) == (Outcome.ACCEPTED, ())
+    assert one.sentence.endswith('this change accepts it: "wider tiles"')
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,11 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     slower, quiet = (judge(measured(time), SLOWDOWN, baseline=line, context=FLOORED) for time in (11e3, 10e3))
     (result,) = slower.verdicts
     assert (result.outcome, result.raised) == (Outcome.PASSED, pytest.approx(0.2))
-    assert result.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
-    assert "limit +3 % (the floor raised it to +20.0 %)" in render_block(slower)
+    assert result.sentence.endswith("keeps the limit (the floor raised it to +20 %)")
+    assert "limit +3 % (the floor raised it to +20 %)" in render_block(slower)
     (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
     assert (note.kind, note.effect) == ("floor", Effect.WARN)
-    assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    assert note.names == (f"{slower.key}: slowdown <= 3% (the floor raised it to +20 %): +10.0 %",)
     assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept only by the floor")
     (note,) = judge_suite([quiet], Suite(context=CONTEXT))
     assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
@@ -103,7 +103,7 @@ def test_of_a_case_with_several_limits_the_floor_only_keeps_those_that_it_raised
     case = judge(measured(11e3), limits, baseline=accepted(10e3), context=FLOORED)
     assert [one.raised is None for one in case.verdicts] == [False, True]
     (note,) = floored([case])
-    assert note.names == (f"{case.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    assert note.names == (f"{case.key}: slowdown <= 3% (the floor raised it to +20 %): +10.0 %",)
     unbuilt = replace(case, verdicts=tuple(replace(one, metric=None) for one in case.verdicts))
     assert [one.names for one in floored([unbuilt])] == [()], "two builds of the same code show no slowdown"
 

@@ -32,6 +32,7 @@ from tests.unit.core.judge.bench import (
     GPU,
     KEY,
     KINDS,
+    SHAPE,
     SLOWDOWN,
     accepted,
     limit,
@@ -283,6 +284,15 @@ def test_a_time_beyond_chance_and_the_few_rounds_that_the_budget_left_confirm_it
     )
     assert {paired_verdict(4e9, one).outcome for one in others} == {Outcome.UNDECIDED}
     assert paired_verdict(1.06e6, arms(0.06, -0.5, 0.6, 3)).outcome is Outcome.UNDECIDED, "within chance"
+
+
+def test_no_neighbour_excuses_a_slowdown_beside_the_base_in_turns() -> None:
+    """A call that waits, as for threads or a device, shows no wait for a processor: 160 ns to 1.5 s ended with 0."""
+    run = measured(0, processes=tuple(samples(4e9 * factor, others=2.0, unqueued=None) for factor in SHAPE))
+    for least, outcome in ((8.2, Outcome.REGRESSED), (0.5, Outcome.UNDECIDED)):
+        few = replace(arms(4000, 3000, 5000, 3), differences=(8.4, 8.3, least))
+        report = judge(run, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=PAIRED_CONTEXT, paired=few)
+        assert report.verdicts[0].outcome is outcome
 
 
 def test_what_no_second_arm_was_asked_has_no_rounds() -> None:

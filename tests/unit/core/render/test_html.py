@@ -36,6 +36,16 @@ def test_a_long_name_breaks_between_its_words() -> None:
     assert '<td class="text">aten::<wbr>_flash_<wbr>attention_<wbr>forward&lt;&amp;&gt;</td>' in page
 
 
+def test_the_name_of_an_option_stays_on_one_line() -> None:
+    """Browsers break a line after each hyphen, and a narrow page has half an option on a line."""
+    text, marked = "pytest -k a --perfgate-against=main", "pytest -k a <kbd>--perfgate-against</kbd>=main"
+    table = Table(title="", columns=(Column(name="a"),), rows=((text,),), note=text)
+    blocks = (Paragraph(text=text), Bullets(items=(text,)), Code(text=text), table)
+    page = render_html(Document(title="t", blocks=blocks))
+    assert page.count(marked) == 5
+    assert re.search(r"kbd { [^}]*white-space:nowrap", page)
+
+
 def test_the_arguments_of_a_long_template_and_a_long_word_are_folded_and_prose_is_not() -> None:
     name, prose = f"void scan<{'config, ' * 60}int>(float*)", "a sentence that says more " * 15
     table = Table(title="", columns=(Column(name="a"),), rows=((name,), ("Cijk_Alik_" * 40,), (prose,)))

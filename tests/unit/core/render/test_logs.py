@@ -190,6 +190,8 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
         noisy = replace(now, measurement=replace(now.measurement, metrics=MetricSet(metrics=(wide,))))
         earlier = {place: replace(before[place], metrics=MetricSet(metrics=(near,)))}
         assert f"| Duration | 900 µs | {cell} |" in render_entry(Version(name="v3"), [noisy], before=earlier)
+        decided = replace(noisy, verdicts=(replace(now.verdicts[0], outcome=Outcome.IMPROVED, rounds=9),))
+        assert "| 10.0 % faster |" in render_entry(Version(name="v3"), [decided], before=earlier), "two builds said so"
     bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}
     assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
     assert "Previous: none that was measured in the same way." in render_entry(Version(name="v3"), [now])

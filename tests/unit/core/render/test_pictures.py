@@ -106,7 +106,8 @@ def test_rounds_stand_on_the_side_of_what_is_slower() -> None:
     picture = rounds_picture(replace(SLOW, arms=arms))
     assert picture is not None
     assert not flaws(picture)
-    assert picture.alt.endswith("-2.0 % to +10.5 %; dashed: the limit, +3.0 %")
+    assert picture.alt.endswith("-2.0 % to +10.5 %; dashed: the limit, +3 %")
+    assert {"0 %", "+5 %", "+10 %"} <= set(texts(picture.svg)), "ticks of the axis"
     circles = [float(node.get("cy", "0")) for node in drawn(picture).iter(f"{SVG}circle")]
     assert len(circles) == 3, "what is no number is no round"
     assert circles[0] < circles[2] < circles[1], "slower is up"

@@ -99,6 +99,13 @@ def test_a_table_wider_than_anybody_reads_has_its_figures_in_words() -> None:
     assert text.count("1.5 ms") == 9
 
 
+def test_a_column_of_changes_has_signs_and_a_column_of_shares_has_none() -> None:
+    columns = Column.header("case | before: time | after: time | slowdown: fraction 3 | share: fraction 3")
+    text = render_text(Document(title="t", blocks=(Table(columns=columns, rows=(("a", 1e3, 9.39e3, 8.39, 0.25),)),)))
+    assert "+839.0 %  " in text
+    assert " 25 %" in text
+
+
 def test_a_figure_keeps_its_unit_and_a_table_without_rows_says_why() -> None:
     table = Table(columns=(Column(name="stage"),), rows=(), note="no communication here")
     document = Document(title="t", blocks=(Paragraph(text="It idles for 9.9 % of it"), table))

@@ -20,6 +20,7 @@ from pytest_perfgate.core.render.words import (
     bound_text,
     distinct_names,
     edges,
+    exact_change,
     note_word,
     pair_of_names,
     plural,
@@ -210,6 +211,17 @@ def test_changes_carry_their_sign() -> None:
     assert signed(-0.021) == "-2.1 %"
     assert [signed(far) for far in (9.999, 10.0, 18.594)] == ["+999.9 %", "+1,000 %", "+1,859 %"]
     assert [signed(far) for far in (100.0, 366944.273, math.inf)] == ["over 10,000 %"] * 3
+    slower = Metric(name="slowdown", value=8.39, dimension=Dimension.FRACTION)
+    assert value_text(slower) == "+839.0 %"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0.25, "+25 %"), (0.005, "+0.5 %"), (0.0, "0 %"), (-0.1, "-10 %"), (0.1 + 0.2, "+30 %")]
+)
+def test_a_limit_on_a_change_has_a_sign_and_only_the_digits_it_was_given(number: float, text: str) -> None:
+    assert exact_change(number) == text
+    slowdown = replace(limit("slowdown <= 3%"), bound=number)
+    assert bound_text(slowdown) == text
 
 
 def test_a_noun_follows_its_count() -> None:

@@ -142,6 +142,9 @@ def test_types_without_shapes_are_no_shapes_of_one_element() -> None:
         ("aten::mul", ("float", "double"), ((10,), ()), "fp32", 10 * (4 + 4) + 8),
         ("aten::mul", ("long int", "double"), ((10,), ()), "fp32", 10 * (8 + 4) + 8),
         ("aten::mul", ("long int", "double"), ((10,), (10,)), "fp64", 10 * (8 + 8 + 8)),
+        ("aten::div", ("long int", "long int"), ((10,), (10,)), "fp32", 10 * (8 + 8 + 4)),
+        ("aten::div", ("long int", "long int", ""), ((10,), (10,), ()), "int64", 10 * (8 + 8 + 8)),  # rounding_mode=
+        ("aten::div", ("double", "long int"), ((10,), (10,)), "fp64", 10 * (8 + 8 + 8)),
         ("aten::add_", ("c10::BFloat16", "float"), ((10,), (10,)), "fp32", 10 * (2 + 4 + 2)),
         ("aten::add", ("bool", "unsigned char"), ((10,), ()), "uint8", 10 * (1 + 1) + 1),
     ],
