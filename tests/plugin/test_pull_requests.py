@@ -100,7 +100,7 @@ class Pull(NamedTuple):
     """The cases that do not just pass, by their outcome."""
     says: tuple[str, ...] = ()
     lines: str = "base"
-    """Where accepted lines are: at the base, in the change alone ("came"), or nowhere ("none")."""
+    """Where accepted lines are: at the base, in the change alone ("came", or "reasoned"), or nowhere ("none")."""
     slower: float = 1.0
     swaps: tuple[tuple[str, str, str], ...] = ()
     files: Mapping[str, str | None] = {}
@@ -137,6 +137,7 @@ PULLS = (
         for by, bound in ((1.1, {}), (10.0, {"broken": "test_bound"}), (1000.0, {"broken": "test_bound"}))
         for lines, figure, none in (("base", ["test_sent"], {}), ("none", [], FIGURE), ("came", ["test_sent"], {}))
     ),
+    Pull("slower, first lines say why", (0, 0), {"accepted": f"{TIMED} test_sent"}, (HEADING,), "reasoned", slower=1.4),
     Pull(
         "the kernel raises",
         (1, 1),
@@ -228,7 +229,7 @@ PULLS = (
         slower=1.4,
         swaps=((T, RECORDED, "\ndef test_times():\n    kern.times()\n"),),
     ),
-    Pull("all tests go, no lines", (0, 0), {}, (HEADING, "time <= 5ms -> none"), lines="none", files={T: GONE}),
+    Pull("all tests go, no lines", (0, 0), {}, (HEADING, f"{T}::test_bound: gone"), lines="none", files={T: GONE}),
     Pull("all tests go", (1, 4), {}, ("perfgate::dropped",), files={T: GONE}),
     Pull(
         "work= is added and the kernel is slower",
@@ -344,10 +345,11 @@ def proposed(pull: Pull, origins: Path, root: Path) -> Project:
     git(root, "checkout", "-qb", "change")
     project = Project.__new__(Project)
     project.root = root
-    if pull.lines == "came":
+    if pull.lines in {"came", "reasoned"}:
         shutil.copytree(origins / "base" / "baselines", root / "baselines")
         for file in root.glob("baselines/*/tests/*.yaml"):
-            file.write_text(scaled(file.read_text(encoding="utf-8"), pull.slower), encoding="utf-8")
+            text = scaled(file.read_text(encoding="utf-8"), pull.slower)
+            file.write_text(text if pull.lines == "reasoned" else text.replace(', why: "first"', ""), encoding="utf-8")
     swap(root / K, "1.0, 4096", f"{pull.slower}, {int(4096 * pull.slower)}")
     for name, text in pull.files.items():
         if text is None:
