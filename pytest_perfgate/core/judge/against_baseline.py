@@ -131,9 +131,8 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 
 
 def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    timing = trial.timing
+    timing, threshold = trial.timing, allowed.threshold
     assert timing is not None
-    threshold = allowed.threshold
     visible = max(threshold, timing.visible, allowed.detects)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
     keeps = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
@@ -151,21 +150,22 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge by two builds in turns, whatever the accepted time; a change may accept a slower time with a reason."""
-    paired, threshold, line = trial.paired, allowed.threshold, trial.baseline
+    from pytest_perfgate.model.verdict import EQUAL_TIMES
+
+    paired, threshold = trial.paired, allowed.threshold
     assert paired is not None
-    assert line is not None
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
     below = paired.interval is not None and paired.interval.high < threshold
     clear = paired.decision is Decision.NOT_SLOWER or (below and is_look(paired.rounds))
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > threshold
         ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
-        return clock_event(suspicion, trial) or or_accepted(ruling, line, trial, threshold)
-    if _slower_since(trial, metric, threshold):
+        return clock_event(suspicion, trial) or or_accepted(ruling, trial, threshold)
+    untested = paired.shared == (EQUAL_TIMES,) and _came_with_change(trial)
+    if untested or _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
-    far = _unexplained_time(suspicion, trial) if metric.value > threshold else None
-    if far is not None:
-        return far
+    if metric.value > threshold and (unexplained := _unexplained_time(suspicion, trial)) is not None:
+        return unexplained
     ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):
         text = f"faster than {base_words(paired)}"

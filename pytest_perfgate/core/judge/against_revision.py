@@ -238,10 +238,12 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
     return Arms(base=paired.base, same=paired.same, differences=paired.differences + paired.further)
 
 
-def or_accepted(ruling: Ruling, line: Baseline, trial: JudgedMeasurement, threshold: float) -> Ruling:
+def or_accepted(ruling: Ruling, trial: JudgedMeasurement, threshold: float) -> Ruling:
     """Return ACCEPTED for a slowdown if the change brings the case's first line, with a reason, and the run agrees."""
-    came = not line.local and (trial.context.new_line or not line.runs)
-    if not came or ruling.outcome is not Outcome.REGRESSED:
+    line = trial.baseline
+    if line is None or line.local or (line.runs and not trial.context.new_line):
+        return ruling
+    if ruling.outcome is not Outcome.REGRESSED:
         return ruling
     why = "" if line.explains(None) else "the line of this change has no reason in a commit"
     if not why and not agrees(trial, line, max(threshold, line.detects)):

@@ -54,10 +54,8 @@ class Suspicion(NamedTuple):
 
     limit: Limit
     metric: Metric
-    threshold: float
-    """The smallest slowdown that counts."""
-    visible: float
-    """The smallest slowdown that this measurement would have shown."""
+    threshold: float  # the smallest slowdown that counts
+    visible: float  # the smallest slowdown that this measurement would have shown
 
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
@@ -176,6 +174,8 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return with_confirmation(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
+        if suspicion.metric.value <= suspicion.threshold:  # not slower than accepted either
+            sentence = f"the accepted time came with this change, and {indistinguishable(paired)}"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, cause_commands(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"

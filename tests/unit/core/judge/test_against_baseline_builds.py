@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.render.words import IN_TURNS
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Decision, Outcome
-from pytest_perfgate.model.verdict import Paired, Verdict
+from pytest_perfgate.model.verdict import EQUAL_TIMES, Paired, Verdict
 from tests.unit.core.judge.bench import accepted
 from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, paired, paired_verdict
 
@@ -92,6 +92,16 @@ def test_the_line_of_a_new_test_accepts_a_slower_time_by_its_reason() -> None:
         assert by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=line, context=new).outcome is outcome
     local = by_builds(1e6, SLOWER, 0.08, (0.07, 0.09), line=replace(line, local=True), context=new)
     assert "in a commit" not in local.sentence, "a line of this machine is never committed"
+
+
+def test_equal_times_of_both_builds_clear_no_line_of_the_change() -> None:
+    """A test read the times of a file outside of the tree, ten times slower, and the change accepted them."""
+    first, equal = replace(accepted(1e6), runs=0), {"shared": (EQUAL_TIMES,)}
+    verdict = by_builds(1e6, line=first, **equal)
+    assert verdict.outcome is Outcome.SUSPECT
+    assert verdict.sentence == f"the accepted time came with this change, and {EQUAL_TIMES}"
+    assert by_builds(1e6, line=accepted(1e6), **equal).outcome is Outcome.PASSED
+    assert by_builds(1e6, line=first, shared=("data.npz",)).outcome is Outcome.PASSED
 
 
 def test_rounds_without_an_interval_clear_nothing() -> None:
