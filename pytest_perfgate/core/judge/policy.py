@@ -206,7 +206,7 @@ def by_commit(
     """Group undecided cases, and those of undecided means, by the commit to compare with; the largest excess first."""
     # The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
     # worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer
-    # for.
+    # for. A line without a run came with the change, and so did its commit.
     from pytest_perfgate.model.measurement import DIRTY
 
     open_: dict[str, list[CaseKey]] = {}
@@ -216,7 +216,7 @@ def by_commit(
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
         slower = line is not None and line.runs > 1 and suspects(report.verdicts)
-        since_accepted = slower or suspect_figures(report.verdicts)
+        since_accepted = slower or (line is not None and line.runs and suspect_figures(report.verdicts))
         commit = (named or base) if since_accepted else (base or named)
         open_.setdefault(commit, []).append(key)
     return open_

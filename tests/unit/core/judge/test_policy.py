@@ -256,6 +256,7 @@ def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: A
     [
         (130, {}, "a1b2c3d4e5"),
         (130, {"commit": "a1b2c3d4e5+dirty"}, "base"),
+        (130, {"runs": 0}, "base"),
         (128, {"time": 5e5}, "base"),
         (128, {"time": 5e5, "runs": 2}, "a1b2c3d4e5"),
     ],
