@@ -111,6 +111,19 @@ def test_two_builds_decide_a_mean_where_the_change_brings_the_first_lines(
     assert says in text
 
 
+@pytest.mark.parametrize(("reasons", "outcome"), [(("wider", "wider"), "accepted: "), (("wider", ""), "regressed: ")])
+def test_each_first_line_of_a_slower_mean_needs_its_reason(reasons: tuple[str, str], outcome: str) -> None:
+    arms, reports = Arms(base="c0ffee", differences=steady(0.1, 10)), []
+    for number, why in enumerate(reasons):
+        line, measurement = (
+            replace(accepted(1e6, runs=0), why=why),
+            measured(1e6, key=CaseKey(nodeid=f"{FAMILY}[{number}]")),
+        )
+        reports.append(replace(judge(measurement, [MEAN], baseline=line, context=CONTEXT), builds=arms))
+    (note,) = family_notes(reports, {FAMILY: [MEAN]}, CONTEXT)
+    assert note.text.startswith(outcome)
+
+
 def family_text(report: CaseReport, context: JudgeContext) -> str:
     return next(note.text for note in family_notes([report], {FAMILY: [MEAN]}, context))
 

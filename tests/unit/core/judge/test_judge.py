@@ -14,6 +14,7 @@ from pytest_perfgate.core.judge.judge import (
     judging_failed,
     not_called,
     not_measured,
+    nothing_measured,
     unfinished,
     unmatched_limits,
     unrepeated,
@@ -23,7 +24,7 @@ from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Mode, Outcome, Plan
-from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.model.protocol import READ, CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.judge.bench import CONTEXT, HOST, KEY, KINDS, SLOWDOWN, accepted, limit, measured, verdict
@@ -332,3 +333,8 @@ def test_a_fault_of_ours_fails_whatever_the_policy_and_keeps_the_measurement() -
 def test_a_limit_on_a_mean_is_not_one_of_a_call_that_is_missing() -> None:
     reports = unmatched_limits(called("fwd"), [limit("geomean(slowdown) <= 1%")], PLAIN_CONTEXT)
     assert reports == ()
+
+
+def test_an_empty_measurement_says_whether_a_file_or_a_call_has_no_figure() -> None:
+    assert nothing_measured(READ).endswith("next: perfgate inspect FILE lists its figures")
+    assert nothing_measured("record").startswith("nothing was recorded; next: give record() times above zero")

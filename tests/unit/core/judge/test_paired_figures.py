@@ -358,7 +358,13 @@ def test_a_worse_value_that_came_with_the_change_is_accepted_by_its_reason(befor
 
 @pytest.mark.parametrize(
     ("context", "expected"),
-    [(FULL, Outcome.UNDECIDED), (replace(CONTEXT, policy=CI), Outcome.UNDECIDED), (CONTEXT, Outcome.PASSED)],
+    [
+        (FULL, Outcome.UNDECIDED),
+        (replace(CONTEXT, policy=CI), Outcome.UNDECIDED),
+        (CONTEXT, Outcome.PASSED),
+        (replace(FULL, paired_available=False), Outcome.PASSED),
+        (replace(FULL, mode=Mode.QUICK), Outcome.PASSED),
+    ],
 )
 def test_without_two_builds_such_a_value_is_open_in_ci(context: JudgeContext, expected: Outcome) -> None:
     metrics = MetricSet(metrics=(Metric(name="memory", value=1e6, dimension=BYTES),))
@@ -366,6 +372,12 @@ def test_without_two_builds_such_a_value_is_open_in_ci(context: JudgeContext, ex
     (one,) = judge(measured(1e6, metrics=metrics), limits, baseline=CAME, context=context).verdicts
     assert one.outcome is expected
     assert [step.rpartition(" ")[2] for step in one.next] == ["--perfgate-against"] * (expected is Outcome.UNDECIDED)
+
+
+def test_a_value_of_the_change_that_this_run_misses_is_worse_than_accepted() -> None:
+    one = verdict(1.2e6, revision=False, before=CAME, context=FULL)
+    assert one.outcome in {Outcome.SUSPECT, Outcome.REGRESSED}
+    assert "came with this change" not in one.sentence
 
 
 def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer_the_doctor() -> None:
