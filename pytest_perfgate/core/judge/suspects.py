@@ -231,8 +231,8 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
         in_turns = min(trial.paired.differences, default=0.0) if trial.paired is not None else 0.0
-        beside = in_turns > math.log1p(reach) + math.log1p(MOST)  # what excuses a run slows the base in turns as well
-        excuse = "" if beside else excused(trial.measurement.processes, trial.baseline.time, reach)
+        unexcused = in_turns > math.log1p(reach) + math.log1p(MOST)  # others slow the base in turns as well
+        excuse = "" if unexcused else excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _examine_or_accept(trial))
