@@ -26,9 +26,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     monkeypatch.chdir(tmp_path)
     started = command._status
 
-    def status(words: list[str], *, apart: bool) -> int:
-        if apart or not can_fork(os.environ):
-            return started(words, between_starts=apart)
+    def status(words: list[str], *, to_stderr: bool) -> int:
+        if to_stderr or not can_fork(os.environ):
+            return started(words, to_stderr=to_stderr)
         code, printed = forked(words[1:], Path.cwd(), os.environ)
         sys.stderr.write(printed)
         return code

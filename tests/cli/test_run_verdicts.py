@@ -80,7 +80,7 @@ def test_a_page_that_cannot_be_written_is_said(place: Place, records: tuple[Path
 
 def test_run_hands_policies_to_pytest(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
     commands = []
-    monkeypatch.setattr(run_command, "_status", lambda command, apart: commands.append(command) or 0)
+    monkeypatch.setattr(run_command, "_status", lambda command, to_stderr: commands.append(command) or 0)
     assert (
         place.perfgate("run", "tests", "--policy", "undecided=fail", "--policy", "moved=fail", "-k", "gemm").code == 0
     )

@@ -71,11 +71,11 @@ def test_device_clocks_and_parameters_are_noted(tmp_path: Path) -> None:
 
 def test_the_named_call_alone_is_wanted(tmp_path: Path) -> None:
     named = watch(tmp_path, Measuring(), call="bwd")
-    assert named.wants(CaseKey(nodeid="t", name="bwd"))
-    assert not named.wants(CaseKey(nodeid="t"))
-    assert watch(tmp_path, Measuring()).wants(CaseKey(nodeid="t", name="any"))
+    assert named.watches(CaseKey(nodeid="t", name="bwd"))
+    assert not named.watches(CaseKey(nodeid="t"))
+    assert watch(tmp_path, Measuring()).watches(CaseKey(nodeid="t", name="any"))
     asleep = Watch(Assignment(mode="nsys", out=str(tmp_path)), Measuring(), (), awake=False)
-    assert not asleep.wants(CaseKey(nodeid="t"))
+    assert not asleep.watches(CaseKey(nodeid="t"))
 
 
 def test_event_mode_leaves_a_record_with_the_time(tmp_path: Path) -> None:
