@@ -329,7 +329,7 @@ def _beyond_limit(pair: FigureComparison, moved: FigureChange, reach: float, tri
     if (ruling := _accepted_by_change(pair, text, trial)) is not None:
         return ruling
     if moved.value < 0 and pair.limit.compare is Compare.RELATIVE:
-        reach = -math.expm1(-reach)  # half is as beyond_reach as twice, and nothing falls by more than 100 %
+        reach = -math.expm1(-reach)  # half is as far as twice, and nothing falls by more than 100 %
     profiles = trial.profiles if trial.measurement.processes else ()
     beyond_reach = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
     full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)

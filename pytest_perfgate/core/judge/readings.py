@@ -367,13 +367,11 @@ _LEAST_PROCESSES = 3
 """The least number of processes of an accepted run."""
 
 
-def reach_in_turns(
-    metric: Metric, then: Figure, bound: float, processes_samples: Sequence[Samples], gates: int
-) -> float:
+def reach_in_turns(metric: Metric, then: Figure, bound: float, samples: Sequence[Samples], gates: int) -> float:
     """Return how far a speed-up may differ from an accepted one by chance."""
     # Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
-    # processes_samples as that of few processes, and at most half of the limit, to which a first run narrows it.
-    processes, between = len(processes_samples), _BETWEEN_BUSY if busy_processors(processes_samples) else _BETWEEN
+    # taken as that of few processes, and at most half of the limit, to which a first run narrows it.
+    processes, between = len(samples), _BETWEEN_BUSY if busy_processors(samples) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
     error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf
     before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))
